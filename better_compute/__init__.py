@@ -1,0 +1,142 @@
+"""Better Compute: a control plane for GPU, bare-metal and VPS fleets, made of modules.
+
+Public names are loaded on first use, so that ``import better_compute`` is safe in a settings file.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from msgspec import Meta as Meta
+
+    from better_compute.contract.commands import CliCommand as CliCommand, CommandKind as CommandKind
+    from better_compute.contract.errors import (
+        ComputeError as ComputeError,
+        ErrorCode as ErrorCode,
+        LeaseLost as LeaseLost,
+        Violation as Violation,
+    )
+    from better_compute.contract.extensions import (
+        Extension as Extension,
+        define_attestor as define_attestor,
+        define_audit_sink as define_audit_sink,
+        define_driver as define_driver,
+        define_event_sink as define_event_sink,
+        define_pool_policy as define_pool_policy,
+        define_scheduler_plugin as define_scheduler_plugin,
+        define_usage_sink as define_usage_sink,
+    )
+    from better_compute.contract.findings import Finding as Finding, Report as Report
+    from better_compute.contract.methods import (
+        Catalog as Catalog,
+        Empty as Empty,
+        Input as Input,
+        Output as Output,
+        Resource as Resource,
+        ResourceType as ResourceType,
+        TenantId as TenantId,
+        compute_method as compute_method,
+    )
+    from better_compute.contract.migrations import (
+        ComputeMigration as ComputeMigration,
+        RunSqlFile as RunSqlFile,
+    )
+    from better_compute.contract.module import (
+        ComputeModule as ComputeModule,
+        ComputePlugin as ComputePlugin,
+        ProfileDocument as ProfileDocument,
+        StatusHandler as StatusHandler,
+    )
+    from better_compute.contract.ports import (
+        Authorizer as Authorizer,
+        Decision as Decision,
+        MethodContext as MethodContext,
+        ModuleContext as ModuleContext,
+        Principal as Principal,
+        ReconcileContext as ReconcileContext,
+    )
+    from better_compute.contract.reconcilers import (
+        DONE as DONE,
+        SYNC_AGAIN as SYNC_AGAIN,
+        BatchReconciler as BatchReconciler,
+        Outcome as Outcome,
+        Periodic as Periodic,
+        Reconciler as Reconciler,
+    )
+    from better_compute.envelope.router import ComputeRouter as ComputeRouter
+    from better_compute.envelope.viewset import ComputeViewSet as ComputeViewSet
+    from better_compute.facade import compute as compute
+    from better_compute.store.clock import ComputeNow as ComputeNow
+
+__version__ = "1.0.0.dev0"
+
+_HOME = {
+    "msgspec": ("Meta",),
+    "better_compute.contract.commands": ("CliCommand", "CommandKind"),
+    "better_compute.contract.errors": ("ComputeError", "ErrorCode", "LeaseLost", "Violation"),
+    "better_compute.contract.extensions": (
+        "Extension",
+        "define_attestor",
+        "define_audit_sink",
+        "define_driver",
+        "define_event_sink",
+        "define_pool_policy",
+        "define_scheduler_plugin",
+        "define_usage_sink",
+    ),
+    "better_compute.contract.findings": ("Finding", "Report"),
+    "better_compute.contract.methods": (
+        "Catalog",
+        "Empty",
+        "Input",
+        "Output",
+        "Resource",
+        "ResourceType",
+        "TenantId",
+        "compute_method",
+    ),
+    "better_compute.contract.migrations": ("ComputeMigration", "RunSqlFile"),
+    "better_compute.contract.module": ("ComputeModule", "ComputePlugin", "ProfileDocument", "StatusHandler"),
+    "better_compute.contract.ports": (
+        "Authorizer",
+        "Decision",
+        "MethodContext",
+        "ModuleContext",
+        "Principal",
+        "ReconcileContext",
+    ),
+    "better_compute.contract.reconcilers": (
+        "DONE",
+        "SYNC_AGAIN",
+        "BatchReconciler",
+        "Outcome",
+        "Periodic",
+        "Reconciler",
+    ),
+    "better_compute.envelope.router": ("ComputeRouter",),
+    "better_compute.envelope.viewset": ("ComputeViewSet",),
+    "better_compute.facade": ("compute",),
+    "better_compute.store.clock": ("ComputeNow",),
+}
+_MODULE_OF = {name: module for module, public in _HOME.items() for name in public}
+
+__all__ = ["installed_apps", *_MODULE_OF]
+
+
+def installed_apps() -> list[str]:
+    """The core and the built-in modules, for ``INSTALLED_APPS = [*better_compute.installed_apps(), ...]``."""
+    return ["better_compute"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'better_compute' has no attribute {name!r}")
+    value = getattr(import_module(_MODULE_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULE_OF})

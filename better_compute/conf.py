@@ -1,0 +1,124 @@
+"""``COMPUTE = {...}`` of the host's settings, read once, typed and checked.
+
+Core keys are upper case; every other key is a hosted module's name and holds that module's own options.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import msgspec
+from django.conf import settings as django_settings
+from django.core.signals import setting_changed
+
+from better_compute.contract.errors import ComputeError, ErrorCode
+
+
+class Worker(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="upper"):
+    """How the worker runtime keeps leases and looks for work. Times are in milliseconds."""
+
+    ttl_ms: int = 10_000
+    tick_ms: int = 2_000
+    poll_ms: int = 1_000
+    resync_ms: int = 300_000
+    batch: int = 100
+    threads: int = 4
+    #: A run longer than this is reported with its stack.
+    hung_ms: int = 60_000
+    #: How long a stopping worker waits for the keys it is running.
+    grace_ms: int = 10_000
+
+
+class Scheduler(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="upper"):
+    """What the placer is given besides the modules' own extensions."""
+
+    plugins: tuple[Any, ...] = ()
+
+
+class Sinks(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="upper"):
+    """Sinks given in the settings besides the modules' own extensions."""
+
+    events: tuple[Any, ...] = ()
+    audit: tuple[Any, ...] = ()
+    usage: tuple[Any, ...] = ()
+
+
+class Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="upper"):
+    """Bounds of one call. Sizes in bytes, times in milliseconds."""
+
+    max_body_bytes: int = 1_048_576
+    statement_timeout_ms: int = 15_000
+
+
+class Settings(msgspec.Struct, frozen=True, rename="upper"):
+    """The core's settings with their defaults."""
+
+    #: Alias that methods and workers use.
+    database: str = "default"
+    #: Alias that migrates; a direct connection of the owner role. Defaults to ``database``.
+    migration_database: str = ""
+    #: Role that serves; ``compute_migrate`` grants it what it needs and nothing more.
+    app_role: str = ""
+    migrate_on_start: bool = False
+    clock_tolerance_ms: int = 5_000
+    #: Secrets that seal values, newest first.
+    secret: tuple[str, ...] = ()
+    base_url: str = ""
+    stream_url: str = ""
+    #: Dotted path of an Authorizer; the default judges by Django permissions.
+    iam: str = ""
+    drivers: tuple[Any, ...] = ()
+    attestors: tuple[Any, ...] = ()
+    tunnels: dict[str, Any] | None = None
+    scheduler: Scheduler = Scheduler()
+    sinks: Sinks = Sinks()
+    worker: Worker = Worker()
+    call: Call = Call()
+
+    @property
+    def owner_database(self) -> str:
+        """The alias that migrates."""
+        return self.migration_database or self.database
+
+
+#: Names of the core's own keys.
+CORE_KEYS = frozenset(field.encode_name for field in msgspec.structs.fields(Settings))
+
+
+def raw() -> dict[str, Any]:
+    """The host's dictionary as it stands; empty when it set none."""
+    return dict(getattr(django_settings, "COMPUTE", {}))
+
+
+@cache
+def current() -> Settings:
+    """The core's settings.
+
+    Raises
+    ------
+    ComputeError
+        INVALID_CONFIG naming the key and what it must be.
+    """
+    core = {key: value for key, value in raw().items() if key in CORE_KEYS}
+    try:
+        return msgspec.convert(core, Settings, strict=True)
+    except msgspec.ValidationError as error:
+        raise ComputeError(
+            ErrorCode.INVALID_CONFIG,
+            f"COMPUTE in the settings: {error}.",
+            mend="Correct the key that the path names.",
+        ) from None
+
+
+def module_options(name: str) -> dict[str, Any]:
+    """What the host set under ``COMPUTE[<module name>]``; empty when nothing."""
+    return dict(raw().get(name, {}))
+
+
+def _forget(*, setting: str, **_: Any) -> None:
+    if setting == "COMPUTE":
+        current.cache_clear()
+
+
+setting_changed.connect(_forget, dispatch_uid="better_compute.conf")

@@ -1,0 +1,151 @@
+"""Methods: what a module offers over REST and in process, declared beside the code that serves it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
+
+import msgspec
+from msgspec import Meta
+
+from better_compute.contract import names
+
+if TYPE_CHECKING:
+    from better_compute.contract.ports import Sql
+
+MethodKind = Literal["mutation", "query"]
+
+TenantId = Annotated[str, Meta(pattern=names.TENANT_ID_PATTERN)]
+
+
+class Input(msgspec.Struct, rename="camel", forbid_unknown_fields=True, kw_only=True):
+    """Base of every method's input: camelCase on the wire, unknown fields refused."""
+
+
+class Output(msgspec.Struct, rename="camel", kw_only=True):
+    """Base of every method's answer: camelCase on the wire."""
+
+
+class Empty(Input):
+    """The input of a method that takes none: ``{}`` or no body."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """What a call acts on. ``type`` is ``tenant``, ``system`` or one of the catalog's resource types."""
+
+    type: str
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceType:
+    """A resource type of the catalog.
+
+    ``resolve(sql, id)`` reads the tenant that owns the record, or None when there is no such record. It
+    runs inside the call's transaction before authorization; a record of another tenant reads NOT_FOUND.
+    """
+
+    resolve: Callable[[Sql, str], str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """The actions a module's methods may name, and the resource types they may act on."""
+
+    actions: Sequence[str] = ()
+    resource_types: Mapping[str, ResourceType] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class MethodDeclaration:
+    """What :func:`compute_method` leaves on the function it decorates."""
+
+    action: str
+    kind: MethodKind
+    resource: Callable[[Any], Resource]
+
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+#: Attribute under which the declaration stands on the function.
+DECLARATION = "compute_declaration"
+
+
+def compute_method(
+    *, action: str, kind: MethodKind, resource: Callable[[Any], Resource]
+) -> Callable[[_Method], _Method]:
+    """Offer a method of a ``ComputeViewSet`` over REST and in process.
+
+    The decorated method takes ``(self, ctx, input)``, where ``input`` is annotated with an :class:`Input`
+    and the return with an :class:`Output` (or any type msgspec encodes); without ``input`` it takes
+    :class:`Empty`. It runs inside the envelope's one transaction: its rows, events and work items commit
+    together or not at all.
+
+    Parameters
+    ----------
+    action
+        An action of the module's catalog, ``compute:<area>:<verb>``.
+    kind
+        ``mutation`` answers POST only and is audited; ``query`` answers GET too, runs read-only and is
+        audited only when denied.
+    resource
+        Maps the decoded input to the resource that authorization judges. It must not query.
+    """
+
+    def declare(function: _Method) -> _Method:
+        setattr(function, DECLARATION, MethodDeclaration(action=action, kind=kind, resource=resource))
+        return function
+
+    return declare
+
+
+class MethodGroup:
+    """What the registry looks for in a module's ``api``; ``ComputeViewSet`` is the one to subclass.
+
+    ``group`` defaults to the class name with a small first letter: ``Widgets`` is ``widgets``.
+    """
+
+    group: ClassVar[str] = ""
+
+    @classmethod
+    def group_name(cls) -> str:
+        """The group's name in routes and clients."""
+        return cls.group or cls.__name__[:1].lower() + cls.__name__[1:]
+
+
+@dataclass(frozen=True, slots=True)
+class MethodSpec:
+    """One method as the registry froze it."""
+
+    module: str
+    plugin_id: str | None
+    group: str
+    #: The Python attribute on ``viewset``.
+    attribute: str
+    action: str
+    kind: MethodKind
+    resource: Callable[[Any], Resource]
+    input_type: type[Any]
+    #: Whether the function takes an input argument.
+    takes_input: bool
+    output_type: Any
+    summary: str
+    viewset: type[MethodGroup]
+
+    @property
+    def name(self) -> str:
+        """The method's name on the wire, camelCase."""
+        return names.camel_case(self.attribute)
+
+    @property
+    def path(self) -> str:
+        """Path below ``/api/compute/``: ``plugins/acme/widgets/poke`` or ``system/selfCheck``."""
+        prefix = f"plugins/{self.plugin_id}/" if self.plugin_id else ""
+        return f"{prefix}{names.camel_case(self.group)}/{self.name}"
+
+    @property
+    def dotted(self) -> str:
+        """``plugins.acme.widgets.poke``: how clients, audit and the method table name it."""
+        return self.path.replace("/", ".")

@@ -1,0 +1,214 @@
+"""The ports a module reaches the system through: all it ever sees of the other rooms."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Literal, Protocol
+
+from better_compute.contract.methods import Resource
+
+
+@dataclass(frozen=True, slots=True)
+class QueryResult:
+    """What a statement answered: rows as dictionaries, and how many rows it returned or touched."""
+
+    rows: list[dict[str, Any]]
+    row_count: int
+
+
+class Sql(Protocol):
+    """Parameterised SQL on the compute database; the ORM on the same connection joins the same transaction."""
+
+    def query(self, sql: str, params: Sequence[Any] | Mapping[str, Any] = ()) -> QueryResult:
+        """Run one statement with ``%s`` or ``%(name)s`` parameters."""
+        ...
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """Open a transaction, or a savepoint inside the one that is open.
+
+        In a reconciler it begins by fencing the lease: :class:`LeaseLost` when the lease is gone.
+        """
+        ...
+
+
+class Events(Protocol):
+    """The outbox: an event commits with the change it tells of, or not at all."""
+
+    def publish(self, *, type: str, tenant_id: str, subject: str, data: Mapping[str, Any]) -> None:
+        """Insert an event in the open transaction. Raises RuntimeError outside one."""
+        ...
+
+
+class Work(Protocol):
+    """The coalescing work queue: a wake-up commits with the change that needs it."""
+
+    def enqueue(self, kind: str, key: str, *, delay: timedelta | None = None) -> None:
+        """Wake reconciler ``kind`` for ``key``. Raises RuntimeError outside a transaction."""
+        ...
+
+    def enqueue_many(self, kind: str, keys: Iterable[str], *, delay: timedelta | None = None) -> None:
+        """Wake reconciler ``kind`` for every key, in one statement."""
+        ...
+
+
+class Commands(Protocol):
+    """The durable command queue towards agents."""
+
+    def enqueue(
+        self,
+        *,
+        node_id: str,
+        kind: str,
+        payload: Any,
+        idempotency_key: str,
+        not_after: datetime | None = None,
+        batch_id: str | None = None,
+        subject: str | None = None,
+    ) -> str:
+        """Write a pending command in the open transaction and return its id; refuses an unregistered kind."""
+        ...
+
+
+class Desired(Protocol):
+    """Desired state of nodes."""
+
+    def invalidate(self, node_id: str) -> None:
+        """Say, in the transaction that changes it, that a node's spec may have changed."""
+        ...
+
+
+class Clock(Protocol):
+    """The database's clock, the only one that decides."""
+
+    def now(self) -> datetime:
+        """``compute_now()``: the statement's time plus the settable offset, timezone-aware."""
+        ...
+
+
+class Secrets(Protocol):
+    """Values sealed at rest, bound to their tenant and record."""
+
+    def seal(self, plaintext: bytes, *, tenant_id: str, record: str) -> bytes: ...
+
+    def open(self, sealed: bytes, *, tenant_id: str, record: str) -> bytes: ...
+
+
+class UsageRecorder(Protocol):
+    """Declared on the contract and left unset in this release: usage goes through the IAM bridge."""
+
+    def record(self, *, tenant_id: str, meter: str, quantity: int, idempotency_key: str) -> None: ...
+
+
+class Signal(Protocol):
+    """Set when a run should end: on ``stop()`` and when its lease is lost."""
+
+    @property
+    def aborted(self) -> bool: ...
+
+    def wait(self, timeout: float) -> bool:
+        """Sleep up to ``timeout`` seconds; True as soon as the run should end."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseInfo:
+    """What a run holds: a lease's name, its holder and its epoch."""
+
+    name: str
+    holder: str
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Who calls. ``tenant_id`` is the tenant a token carries; a session of an operator has none."""
+
+    id: str
+    kind: Literal["session", "token", "internal"]
+    tenant_id: str | None = None
+    #: The Django user behind it, for the default authorizer; None for internal callers.
+    user: Any = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """An authorizer's answer. ``visible`` False makes a denial read NOT_FOUND instead of ACCESS_DENIED."""
+
+    allowed: bool
+    visible: bool = True
+    reason: str = ""
+
+
+class Authorizer(Protocol):
+    """Who may do what. Default deny: anything not allowed is refused."""
+
+    def authorize(self, principal: Principal, action: str, resource: Resource, tenant_id: str | None) -> Decision:
+        """Judge ``action`` on ``resource``, which ``tenant_id`` owns (None: the installation itself)."""
+        ...
+
+
+class KeySource(Protocol):
+    """Where resync reads the ids of nodes and pools from; inventory fills it."""
+
+    def keys(self, shard_by: Literal["node", "pool"], after: str, limit: int) -> Sequence[str]:
+        """Return up to ``limit`` ids greater than ``after``, sorted by code point."""
+        ...
+
+
+class ModuleContext(Protocol):
+    """What ``self_check``, ``start``, ``node_spec`` and every method and run get."""
+
+    @property
+    def module(self) -> str: ...
+    @property
+    def sql(self) -> Sql: ...
+    @property
+    def events(self) -> Events: ...
+    @property
+    def work(self) -> Work: ...
+    @property
+    def commands(self) -> Commands: ...
+    @property
+    def desired(self) -> Desired: ...
+    @property
+    def clock(self) -> Clock: ...
+    @property
+    def secrets(self) -> Secrets: ...
+    @property
+    def usage(self) -> UsageRecorder | None: ...
+    @property
+    def options(self) -> Any:
+        """The module's own options, decoded from ``COMPUTE[<module>]``; None without declared options."""
+        ...
+
+    @property
+    def log(self) -> logging.Logger: ...
+
+
+class MethodContext(ModuleContext, Protocol):
+    """A module context plus the caller."""
+
+    @property
+    def principal(self) -> Principal: ...
+    @property
+    def tenant_id(self) -> str | None:
+        """The tenant that owns the resource of this call."""
+        ...
+
+    @property
+    def request_id(self) -> str: ...
+
+
+class ReconcileContext(ModuleContext, Protocol):
+    """A module context plus what the run holds."""
+
+    @property
+    def shard(self) -> int | None: ...
+    @property
+    def lease(self) -> LeaseInfo: ...
+    @property
+    def signal(self) -> Signal: ...

@@ -1,0 +1,4 @@
+DROP TABLE compute_processes;
+DROP TABLE compute_leases;
+DROP TABLE compute_workers;
+DROP TABLE compute_work;
