@@ -1,35 +1,45 @@
-"""A host project: the core, its modules and one plugin."""
+"""A host project: the core, its modules and one plugin.
+
+Read from the environment: ``DATABASE_URL`` (serves), ``OWNER_DATABASE_URL`` (migrates, when another role does),
+``COMPUTE_APP_ROLE`` (the role that serves, granted by ``compute_migrate``), ``CELERY_BROKER_URL``, ``SECRET_KEY``,
+``ALLOWED_HOSTS`` and ``LOG_LEVEL``.
+"""
 
 import os
 from pathlib import Path
-from urllib.parse import urlsplit
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import django
 
 import better_compute
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
 
-def _database(url: str) -> dict[str, object]:
+def database(url: str) -> dict[str, Any]:
+    """Django's settings for ``postgresql://user:password@host:port/name``; ``?host=`` may name a socket directory."""
     parts = urlsplit(url)
-    query = dict(pair.split("=", 1) for pair in parts.query.split("&") if "=" in pair)
+    query = parse_qs(parts.query)
     return {
         "ENGINE": "django.db.backends.postgresql",
-        "NAME": parts.path.lstrip("/"),
-        "USER": parts.username or "",
-        "PASSWORD": parts.password or "",
-        "HOST": query.get("host", parts.hostname or ""),
+        "NAME": unquote(parts.path.lstrip("/")),
+        "USER": unquote(parts.username or ""),
+        "PASSWORD": unquote(parts.password or ""),
+        "HOST": query.get("host", [parts.hostname or ""])[0],
         "PORT": str(parts.port or ""),
+        "CONN_MAX_AGE": 60,
+        "CONN_HEALTH_CHECKS": True,
     }
 
 
 SECRET_KEY = os.environ.get("SECRET_KEY", "for development only, never for a server that others can reach")
 DEBUG = False
-ALLOWED_HOSTS = ["localhost", "127.0.0.1", "testserver"]
+ALLOWED_HOSTS = os.environ.get("ALLOWED_HOSTS", "localhost,127.0.0.1,testserver").split(",")
 USE_TZ = True
 ROOT_URLCONF = "example_project.urls"
 WSGI_APPLICATION = "example_project.wsgi.application"
 STATIC_URL = "/static/"
-STATIC_ROOT = BASE_DIR / ".dev" / "static"
 
 INSTALLED_APPS = [
     *better_compute.installed_apps(),
@@ -43,8 +53,26 @@ INSTALLED_APPS = [
     "rest_framework",
     "pgtrigger",
 ]
+
+# What a page of this project may load: its own files and nothing else, no inline script or style.
+CSP_DIRECTIVES = {
+    "default-src": ["'self'"],
+    "base-uri": ["'none'"],
+    "form-action": ["'self'"],
+    "frame-ancestors": ["'none'"],
+    "object-src": ["'none'"],
+}
+if django.VERSION >= (6,):
+    _CSP_MIDDLEWARE = "django.middleware.csp.ContentSecurityPolicyMiddleware"
+    SECURE_CSP = CSP_DIRECTIVES
+else:
+    _CSP_MIDDLEWARE = "csp.middleware.CSPMiddleware"
+    CONTENT_SECURITY_POLICY = {"DIRECTIVES": CSP_DIRECTIVES}
+
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    _CSP_MIDDLEWARE,
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -52,6 +80,10 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
+# Static files are served from the packages themselves; a host with a build step sets STATIC_ROOT instead.
+WHITENOISE_USE_FINDERS = True
+WHITENOISE_AUTOREFRESH = False
+
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
@@ -65,6 +97,21 @@ TEMPLATES = [
         },
     }
 ]
-DATABASES = {"default": _database(os.environ.get("DATABASE_URL", "postgresql:///better_compute"))}
+
+DATABASES = {"default": database(os.environ.get("DATABASE_URL", "postgresql:///better_compute"))}
+COMPUTE: dict[str, Any] = {"APP_ROLE": os.environ.get("COMPUTE_APP_ROLE", "")}
+if "OWNER_DATABASE_URL" in os.environ:
+    DATABASES["owner"] = database(os.environ["OWNER_DATABASE_URL"])
+    COMPUTE["MIGRATION_DATABASE"] = "owner"
+
 CELERY_BROKER_URL = os.environ.get("CELERY_BROKER_URL", "redis://localhost:6379/0")
-COMPUTE: dict[str, object] = {}
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["console"], "level": "WARNING"},
+    "loggers": {"better_compute": {"level": os.environ.get("LOG_LEVEL", "INFO")}},
+}

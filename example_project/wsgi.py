@@ -1,0 +1,14 @@
+"""The API server's entry point."""
+
+import atexit
+import os
+
+from django.core.wsgi import get_wsgi_application
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "example_project.settings")
+application = get_wsgi_application()
+
+from better_compute import compute  # noqa: E402  (Django must be set up first)
+
+compute.initialize("api")
+atexit.register(compute.stop)

@@ -1,0 +1,95 @@
+"""What every test may ask for: services, database addresses, and a store that starts empty."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import quote, urlsplit, urlunsplit
+
+import pytest
+
+#: What stands behind a name given to ``needs``: True when this machine has it.
+TOOLS: dict[str, Callable[[], bool]] = {
+    "chromium": lambda: any(shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome")),
+    "root": lambda: os.geteuid() == 0 and shutil.which("runuser") is not None,
+    "postgresql15": lambda: Path("/usr/lib/postgresql/15/bin/postgres").exists(),
+}
+
+
+def has_tool(name: str) -> bool:
+    """Whether this machine has what the name stands for; by default a program on PATH."""
+    return TOOLS.get(name, lambda: shutil.which(name) is not None)()
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test whose tool is missing, or fail it where everything must be there."""
+    for marker in item.iter_markers("needs"):
+        for tool in marker.args:
+            if has_tool(tool):
+                continue
+            if os.environ.get("COMPUTE_TEST_ALL"):
+                pytest.fail(f"needs {tool}, which COMPUTE_TEST_ALL promises; install it", pytrace=False)
+            pytest.skip(f"needs {tool}")
+
+
+@pytest.fixture(autouse=True)
+def _empty_store(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Empty the tables that Django does not know of after a test that really commits."""
+    marker = request.node.get_closest_marker("django_db")
+    commits = marker is not None and marker.kwargs.get("transaction", False)
+    if not commits and not {"transactional_db", "live_server"} & set(request.fixturenames):
+        yield
+        return
+    request.getfixturevalue("transactional_db")
+    yield
+    from better_compute.testing import clear_store
+
+    clear_store()
+
+
+def _with(url: str, *, user: str | None = None, password: str | None = None, database: str | None = None) -> str:
+    """The URL with another user or database name."""
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    account = parts.netloc.rpartition("@")[0]
+    if user is not None:
+        account = quote(user) + (f":{quote(password)}" if password else "")
+    path = f"/{quote(database)}" if database is not None else parts.path
+    return urlunsplit((parts.scheme, f"{account}@{host}" if account else host, path, parts.query, ""))
+
+
+@pytest.fixture(scope="session")
+def owner_url(django_db_setup: None) -> str:
+    """The test database's address as the owner role, for another process or another connection."""
+    from django.db import connection
+
+    return _with(os.environ["DATABASE_URL"], database=str(connection.settings_dict["NAME"]))
+
+
+@pytest.fixture(scope="session")
+def app_url(owner_url: str) -> str:
+    """The test database's address as the role that serves, which owns nothing."""
+    return _with(
+        owner_url,
+        user=os.environ.get("COMPUTE_APP_ROLE", "bc_app"),
+        password=os.environ.get("COMPUTE_APP_PASSWORD"),
+    )
+
+
+@pytest.fixture(scope="session")
+def broker_url() -> str:
+    """The broker's address."""
+    return os.environ["CELERY_BROKER_URL"]
+
+
+@pytest.fixture
+def process_env(owner_url: str, broker_url: str) -> dict[str, str]:
+    """The environment of a child process (a worker, a server, manage.py) that works on the test database."""
+    return {
+        **os.environ,
+        "DJANGO_SETTINGS_MODULE": "tests.settings",
+        "DATABASE_URL": owner_url,
+        "CELERY_BROKER_URL": broker_url,
+    }
