@@ -1,0 +1,93 @@
+"""Which modules this process hosts: collected from the installed apps, checked, sorted and frozen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import RLock
+from typing import Any, Final
+
+from django.apps import apps
+from django.core.checks import ERROR, CheckMessage
+from django.core.signals import setting_changed
+
+from better_compute.contract.errors import ComputeError, ErrorCode
+from better_compute.contract.module import ComputeModule, ModuleSpec
+from better_compute.registry.hosted import Registry, freeze
+from better_compute.registry.order import hosted_order
+from better_compute.registry.reading import Reading, read
+
+__all__ = ["Registry", "current", "forget", "override", "problems"]
+
+_LOCK: Final = RLock()
+_built: Registry | None = None
+_overridden: tuple[ModuleSpec, ...] | None = None
+
+
+def current() -> Registry:
+    """The registry of this process, built on first use.
+
+    Raises
+    ------
+    ComputeError
+        INVALID_CONFIG listing every rule that is broken, of every module.
+    """
+    global _built
+    with _LOCK:
+        if _built is None:
+            readings = _readings()
+            _refuse([message for reading in readings for message in reading.problems])
+            _built = freeze([reading.spec for reading in readings])
+        return _built
+
+
+def problems() -> list[CheckMessage]:
+    """Every registration rule that the installed modules break; empty when they can be hosted."""
+    return [message for reading in _readings() for message in reading.problems]
+
+
+def forget() -> None:
+    """Build the registry anew on next use; for tests and for settings that changed."""
+    global _built
+    with _LOCK:
+        _built = None
+
+
+@contextmanager
+def override(*specs: ModuleSpec) -> Iterator[None]:
+    """Host exactly ``specs`` meanwhile, in every thread of this process; for tests."""
+    global _overridden
+    with _LOCK:
+        before, _overridden = _overridden, specs
+        forget()
+    try:
+        yield
+    finally:
+        with _LOCK:
+            _overridden = before
+            forget()
+
+
+def _readings() -> list[Reading]:
+    if _overridden is not None:
+        return [Reading(spec) for spec in hosted_order(_overridden)]
+    readings = [
+        read(config) for config in apps.get_app_configs() if isinstance(config, ComputeModule) and config.hosted()
+    ]
+    by_spec = {id(reading.spec): reading for reading in readings}
+    return [by_spec[id(spec)] for spec in hosted_order(reading.spec for reading in readings)]
+
+
+def _refuse(messages: list[CheckMessage]) -> None:
+    broken = [message for message in messages if message.level >= ERROR]
+    if broken:
+        listed = " ".join(f"({message.id}) {message.msg} {message.hint or ''}".rstrip() for message in broken)
+        raise ComputeError(ErrorCode.INVALID_CONFIG, listed, mend="`manage.py check` lists the same.")
+
+
+def _settings_changed(*, setting: str, **_: Any) -> None:
+    if setting in {"COMPUTE", "INSTALLED_APPS", "MIGRATION_MODULES"}:
+        forget()
+
+
+setting_changed.connect(_settings_changed, dispatch_uid="better_compute.registry")

@@ -1,0 +1,197 @@
+"""Reads a module's AppConfig and its submodules into a :class:`ModuleSpec`.
+
+A field stands on the config class or in the submodule of its name, never in both. What cannot be read is
+a problem and reads as absent; only a broken import raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from inspect import isabstract
+from typing import Any, Final
+
+import msgspec
+from django.core.checks import CheckMessage
+
+from better_compute import conf
+from better_compute.contract.methods import Catalog, MethodGroup
+from better_compute.contract.module import ComputeModule, ComputePlugin, ModuleSpec
+from better_compute.contract.reconcilers import Reconciler
+from better_compute.registry import ids, methods, migrations, submodules
+from better_compute.registry.problem import error
+
+#: Fields that hold a sequence, under the same name on the config, on the spec and in their submodule.
+SEQUENCES: Final = ("command_kinds", "extensions", "status_handlers", "commands", "profiles")
+
+#: Fields that hold a function, with the submodule each stands in.
+FUNCTIONS: Final = {
+    "node_spec": "node_spec",
+    "self_check": "self_check",
+    "start": "lifecycle",
+    "stop": "lifecycle",
+    "tenant_deleted": "tenancy",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A module as it was read, and what could not be."""
+
+    spec: ModuleSpec
+    problems: tuple[CheckMessage, ...] = ()
+
+
+def read(config: ComputeModule) -> Reading:
+    """Read everything ``config`` declares."""
+    return _Reader(config).read()
+
+
+class _Reader:
+    def __init__(self, config: ComputeModule) -> None:
+        self.config = config
+        self.problems: list[CheckMessage] = []
+        self.spec = ModuleSpec(
+            name=config.module_name,
+            path=config.name,
+            label=config.label,
+            plugin_id=config.id if isinstance(config, ComputePlugin) else None,
+        )
+
+    def read(self) -> Reading:
+        fields: dict[str, Any] = {name: self._sequence(name) for name in SEQUENCES}
+        fields |= {name: self._function(name, place) for name, place in FUNCTIONS.items()}
+        fields |= {
+            "requires": self._tuple("requires", self.config.requires),
+            "catalog": self._catalog(),
+            "methods": self._methods(),
+            "reconcilers": self._reconcilers(),
+            "migrations": self._migrations(),
+            "options": self._options(),
+        }
+        return Reading(replace(self.spec, **fields), tuple(self.problems))
+
+    def _refuse(self, id: str, what: str, mend: str) -> None:
+        self.problems.append(error(id, self.spec, what, mend))
+
+    def _tuple(self, name: str, value: Any) -> tuple[Any, ...]:
+        if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+            self._refuse(
+                ids.DECLARATION,
+                f": {name} is {value!r}, which is no sequence.",
+                f"Write {name} as a list or a tuple, also for a single entry.",
+            )
+            return ()
+        return tuple(value)
+
+    def _declared(self, name: str, place: str) -> Any:
+        """The value of a field, None when it stands nowhere."""
+        on_config = getattr(self.config, name, None)
+        submodule = submodules.find(self.config, place)
+        in_submodule = getattr(submodule, name, None) if submodule is not None else None
+        if on_config is not None and in_submodule is not None:
+            self._refuse(
+                ids.DECLARATION,
+                f": {name} stands both on the config class and in {submodule.__name__}.",  # type: ignore[union-attr]
+                "Keep one of the two.",
+            )
+        return on_config if on_config is not None else in_submodule
+
+    def _sequence(self, name: str) -> tuple[Any, ...]:
+        value = self._declared(name, name)
+        submodule = submodules.find(self.config, name)
+        if value is None and submodule is not None:
+            self._refuse(
+                ids.DECLARATION,
+                f": {submodule.__name__} defines no {name}.",
+                f"Define `{name} = [...]` in it, or remove the submodule.",
+            )
+        return () if value is None else self._tuple(name, value)
+
+    def _function(self, name: str, place: str) -> Callable[..., Any] | None:
+        value = self._declared(name, place)
+        if value is None:
+            self._miss(name, place)
+            return None
+        if not callable(value):
+            self._refuse(ids.DECLARATION, f": {name} is {value!r}, which is no function.", f"Define `def {name}(...)`.")
+            return None
+        return value  # type: ignore[no-any-return]
+
+    def _miss(self, name: str, place: str) -> None:
+        submodule = submodules.find(self.config, place)
+        wanted = [field for field, where in FUNCTIONS.items() if where == place]
+        if submodule is None or name != wanted[0]:
+            return
+        if not any(hasattr(submodule, field) for field in wanted):
+            self._refuse(
+                ids.DECLARATION,
+                f": {submodule.__name__} defines no {' or '.join(wanted)}.",
+                f"Define `def {wanted[0]}(...)` in it, or remove the submodule.",
+            )
+
+    def _catalog(self) -> Catalog:
+        if isinstance(self.config.catalog, Catalog):
+            return self.config.catalog
+        self._refuse(
+            ids.DECLARATION,
+            f": catalog is {self.config.catalog!r}, which is no Catalog.",
+            "Write catalog = Catalog(actions=[...], resource_types={...}).",
+        )
+        return Catalog()
+
+    def _methods(self) -> tuple[Any, ...]:
+        groups = self._classes("api", MethodGroup)
+        found, problems = methods.read(self.spec, groups)
+        self.problems += problems
+        return found
+
+    def _reconcilers(self) -> tuple[Reconciler, ...]:
+        found = []
+        for each in self._classes("reconcilers", Reconciler):
+            if isabstract(each):
+                continue
+            try:
+                found.append(each())
+            except Exception as failure:
+                self._refuse(
+                    ids.DECLARATION,
+                    f": reconciler {each.__name__} cannot be constructed: {failure}.",
+                    "Give it an __init__ without arguments, or none at all.",
+                )
+        return tuple(found)
+
+    def _classes(self, name: str, base: type[Any]) -> list[type[Any]]:
+        on_config = getattr(self.config, name, None)
+        submodule = submodules.find(self.config, name)
+        if on_config is None:
+            return [] if submodule is None else submodules.classes(submodule, base)
+        found = []
+        for each in self._tuple(name, on_config):
+            if isinstance(each, type) and issubclass(each, base):
+                found.append(each)
+            else:
+                self._refuse(
+                    ids.DECLARATION,
+                    f": {name} holds {each!r}, which is no subclass of {base.__name__}.",
+                    f"List classes, or define them in {self.config.name}.{name}.",
+                )
+        return found
+
+    def _migrations(self) -> tuple[str, ...]:
+        package = migrations.package_of(self.config)
+        return () if package is None else tuple(f"{self.spec.name}/{name}" for name in migrations.names(package))
+
+    def _options(self) -> Any:
+        declared = self.config.options
+        if declared is None:
+            return None
+        try:
+            return msgspec.convert(conf.module_options(self.spec.name), declared)
+        except msgspec.ValidationError as failure:
+            self._refuse(
+                ids.SETTINGS,
+                f": COMPUTE[{self.spec.name!r}] in the settings: {failure}.",
+                "Correct the key that the path names.",
+            )
+            return None
