@@ -1,0 +1,24 @@
+"""Migrations that cannot surprise: one lock, hosted order, one commit for each, and a ledger of them all."""
+
+from better_compute.ledger.errors import (
+    Drifted,
+    LedgerError,
+    LockLost,
+    LockNotAcquired,
+    MigrationFailed,
+    Refused,
+)
+from better_compute.ledger.run import migrate, pending
+from better_compute.ledger.wrap import wrapped
+
+__all__ = [
+    "Drifted",
+    "LedgerError",
+    "LockLost",
+    "LockNotAcquired",
+    "MigrationFailed",
+    "Refused",
+    "migrate",
+    "pending",
+    "wrapped",
+]

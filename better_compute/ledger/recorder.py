@@ -1,0 +1,82 @@
+"""Django's record of applied migrations, with a ledger row beside each one that a hosted module owns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from time import monotonic
+
+from django.db import transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.migrations import Migration
+from django.db.migrations.recorder import MigrationRecorder
+
+from better_compute.ledger import checksum
+from better_compute.ledger.owners import Owner
+from better_compute.store import ledger_rows
+
+
+class LedgerRecorder(MigrationRecorder):
+    """Writes the ``django_migrations`` row and the ledger row in one transaction.
+
+    The hook stands here and not in the executor, because Django records a squashed migration's names
+    straight through the recorder, and because the executor's own hook has another signature on Django 6.1.
+    """
+
+    def __init__(
+        self,
+        connection: BaseDatabaseWrapper,
+        owners: Mapping[str, Owner],
+        shipped: Mapping[tuple[str, str], Migration],
+    ) -> None:
+        super().__init__(connection)
+        self._owners = owners
+        self._shipped = shipped
+        self._running: Migration | None = None
+        self._action: ledger_rows.Action = "applied"
+        self._started = 0.0
+
+    @contextmanager
+    def running(self, migration: Migration, action: ledger_rows.Action) -> Iterator[None]:
+        """Say which migration the rows written inside come from, and what it does."""
+        self._running, self._action, self._started = migration, action, monotonic()
+        try:
+            yield
+        finally:
+            self._running, self._action = None, "applied"
+
+    def record_applied(self, app: str, name: str) -> None:
+        """Record that a migration stands in the schema."""
+        with transaction.atomic(using=self.connection.alias):
+            super().record_applied(app, name)
+            self.append(app, name, self._action)
+
+    def record_unapplied(self, app: str, name: str) -> None:
+        """Record that a migration is out of the schema."""
+        with transaction.atomic(using=self.connection.alias):
+            super().record_unapplied(app, name)
+            self.append(app, name, "reverted")
+
+    def append(self, app: str, name: str, action: ledger_rows.Action, reason: str | None = None) -> None:
+        """Append a ledger row for a hosted module's migration; other apps have none."""
+        owner = self._owners.get(app)
+        # Reverting core/0001 takes the ledger with it.
+        if owner is None or not ledger_rows.exists(self.connection):
+            return
+        # A squashed name whose file is gone, or one that is pruned, has the sum of what stands for it.
+        source = self._shipped.get((app, name)) or self._running
+        elapsed = monotonic() - self._started if self._running else 0.0
+        ledger_name = owner.ledger_name(name)
+        known = ledger_rows.standings(self.connection).get(ledger_name) if source is None else None
+        ledger_rows.append(
+            self.connection,
+            ledger_rows.LedgerRow(
+                owner=owner.name,
+                name=ledger_name,
+                action=action,
+                checksum=checksum.of(source) if source else known.checksum if known else checksum.UNKNOWN,
+                version=owner.version,
+                reason=reason,
+                duration_ms=round(elapsed * 1000),
+            ),
+        )
