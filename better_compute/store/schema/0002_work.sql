@@ -36,6 +36,8 @@ CREATE TABLE compute_workers (
   draining     boolean NOT NULL DEFAULT false,
   -- PostgreSQL connections the process may hold.
   connections  integer NOT NULL DEFAULT 0,
+  -- The reconcilers it runs: leases go only to members that can use them, also while a deployment rolls.
+  kinds        text[] NOT NULL DEFAULT '{}',
   -- The keys a batch is running: whoever takes over a dead member treats exactly these as suspects.
   inflight     jsonb NOT NULL DEFAULT '[]'
 ) WITH (fillfactor = 50);
@@ -49,6 +51,14 @@ CREATE TABLE compute_leases (
   -- Makes every change of epoch a key update, which FOR KEY SHARE (the fence) blocks.
   UNIQUE (name, epoch)
 ) WITH (fillfactor = 50);
+
+-- What an operator has paused during an incident: kind:<reconciler> or member:<id>.
+CREATE TABLE compute_pauses (
+  scope      text COLLATE "C" PRIMARY KEY CHECK (scope ~ '^(kind|member):.'),
+  reason     text NOT NULL DEFAULT '',
+  paused_by  text NOT NULL,
+  paused_at  timestamptz NOT NULL
+);
 
 -- Which set of modules each process hosts.
 CREATE TABLE compute_processes (

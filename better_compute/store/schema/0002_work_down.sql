@@ -1,3 +1,4 @@
+DROP TABLE compute_pauses;
 DROP TABLE compute_processes;
 DROP TABLE compute_leases;
 DROP TABLE compute_workers;
