@@ -10,6 +10,8 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 import pytest
 
+from better_compute.devtools.services import Services
+
 #: What stands behind a name given to ``needs``: True when this machine has it.
 TOOLS: dict[str, Callable[[], bool]] = {
     "chromium": lambda: any(shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome")),
@@ -21,6 +23,28 @@ TOOLS: dict[str, Callable[[], bool]] = {
 def has_tool(name: str) -> bool:
     """Whether this machine has what the name stands for; by default a program on PATH."""
     return TOOLS.get(name, lambda: shutil.which(name) is not None)()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Start the database and the broker that the environment does not name, once for all xdist workers."""
+    if config.option.collectonly or hasattr(config, "workerinput"):
+        return
+    writer = config.get_terminal_writer()
+    services = Services(progress=writer.line)
+    services.start()
+    config.add_cleanup(services.stop)
+    _point_at(os.environ["DATABASE_URL"])
+
+
+def _point_at(url: str) -> None:
+    """Settings were read before the services started; no connection has been opened yet."""
+    from django.db import connections
+
+    from example_project.settings import database
+
+    names = ("NAME", "USER", "PASSWORD", "HOST", "PORT")
+    connections.settings["default"].update({name: database(url)[name] for name in names})
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -1,0 +1,1 @@
+"""A whole installation on one machine, for development, the demo and the tests."""
