@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from django.db.models.signals import post_migrate
+
 from better_compute.contract.methods import Catalog
 from better_compute.contract.module import ComputeModule
 
@@ -14,3 +16,10 @@ class BetterCompute(ComputeModule):
     verbose_name = "Better Compute"
     module_name = "core"
     catalog = Catalog(actions=["compute:system:read", "compute:work:requeue"])
+
+    def ready(self) -> None:
+        """Keep one Django permission for every action of the catalog."""
+        # Models and the registry are there only now.
+        from better_compute.envelope.permissions import create_permissions
+
+        post_migrate.connect(create_permissions, sender=self, dispatch_uid="better_compute.permissions")

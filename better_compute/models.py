@@ -11,6 +11,7 @@ from typing import Any, NoReturn, TypeVar
 from django.db import models
 
 from better_compute import conf
+from better_compute.access import Action as Action, Token as Token
 
 _Row = TypeVar("_Row", bound=models.Model)
 

@@ -1,5 +1,9 @@
 """Routes of the example project."""
 
-from django.urls import URLPattern, URLResolver
+from django.urls import URLPattern, URLResolver, include, path
 
-urlpatterns: list[URLPattern | URLResolver] = []
+from better_compute import ComputeRouter
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("api/compute/", include(ComputeRouter().urls)),
+]

@@ -6,7 +6,7 @@ from better_compute.contract.migrations import ComputeMigration, RunSqlFile
 class Migration(ComputeMigration):
     """The read models (state only: their tables are made by 0001 to 0004) and the indexes their pages use."""
 
-    dependencies = [("compute", "0004_audit")]
+    dependencies = [("compute", "0005_access")]
 
     operations = [
         RunSqlFile("better_compute.store.schema", "0006_pages.sql", "0006_pages_down.sql"),

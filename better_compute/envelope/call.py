@@ -1,0 +1,233 @@
+"""The envelope: one call, one transaction (DESIGN 7).
+
+Order: identify -> decode -> the record's tenant and authorization -> handler -> encode -> audit -> work ->
+commit. Whatever raises on the way rolls everything back; a refusal of a known caller is then recorded in a
+transaction of its own, and failing to record it never hides the refusal.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import connections
+
+from better_compute import conf, registry
+from better_compute.contract import names
+from better_compute.contract.errors import ComputeError, ErrorCode
+from better_compute.contract.methods import MethodSpec, Resource
+from better_compute.contract.ports import Principal
+from better_compute.engine.contexts import BoundMethodContext, EventsPort, module_context
+from better_compute.envelope import codec, identity, problem
+from better_compute.envelope.authorize import authorizer
+from better_compute.store import audit, preamble, transaction
+from better_compute.store.sql import SqlPort
+
+_log = logging.getLogger("better_compute.call")
+
+
+@dataclass(slots=True)
+class Act:
+    """What is known of a call so far; a failure is recorded from it."""
+
+    spec: MethodSpec
+    request_id: str
+    trace_context: str | None = None
+    at: datetime | None = None
+    principal: Principal | None = None
+    resource: Resource | None = None
+    tenant_id: str | None = None
+    denied: bool = False
+    touch: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A committed call's result, and the same as JSON."""
+
+    result: Any
+    body: bytes
+
+
+def call(spec: MethodSpec, principal: Principal, input: Any = None, *, request_id: str | None = None) -> Any:
+    """Make a call in process and return the method's result.
+
+    Parameters
+    ----------
+    principal
+        Who calls; its permissions are judged as over HTTP.
+    input
+        The method's input struct, or a mapping with its wire names.
+
+    Raises
+    ------
+    ComputeError
+        Every refusal; INVALID_STATE when a transaction is open here already, since nothing could then promise
+        that the call's audit record outlives a roll-back around it.
+    """
+    act = Act(spec, request_id or new_request_id())
+    return run(act, identity.Known(principal), lambda: codec.decode_object(spec.input_type, input)).result
+
+
+def new_request_id() -> str:
+    """A fresh request id."""
+    return uuid.uuid4().hex
+
+
+def run(act: Act, credential: identity.Credential, decode: Callable[[], Any]) -> Answer:
+    """Run one call through the envelope; every failure leaves as a ComputeError."""
+    alias = conf.current().database
+    try:
+        _refuse_open_transaction(alias)
+        answer = _transact(alias, act, credential, decode)
+    except Exception as error:
+        refused = problem.refusal(error, act.request_id)
+        _record_refusal(act, refused)
+        _note_use(alias, act)
+        if refused is error:
+            raise
+        raise refused from error
+    _note_use(alias, act)
+    return answer
+
+
+def _transact(alias: str, act: Act, credential: identity.Credential, decode: Callable[[], Any]) -> Answer:
+    limits = preamble.Limits(conf.current().call.statement_timeout_ms, read_only=act.spec.kind == "query")
+
+    def first() -> None:
+        opened = credential.open(alias, limits)
+        act.at, act.principal, act.touch = opened.at, opened.principal, opened.touch
+
+    with transaction.transaction(using=alias, first=first):
+        input = decode()
+        act.resource = act.spec.resource(input)
+        _authorize(act, act.resource)
+        result = _handle(act, input)
+        body = codec.encode(result)
+        if act.spec.kind == "mutation":
+            audit.insert(_record(act, "allowed", None))
+        return Answer(result, body)
+
+
+def _authorize(act: Act, resource: Resource) -> None:
+    assert act.principal is not None  # noqa: S101 - the preamble set it
+    act.denied = True
+    act.tenant_id = _owner(resource)
+    decision = authorizer().authorize(act.principal, act.spec.action, resource, act.tenant_id)
+    if not decision.allowed:
+        if not decision.visible:
+            raise _not_found(resource)
+        raise ComputeError(
+            ErrorCode.ACCESS_DENIED,
+            f"{act.principal.id} may not do {act.spec.action} on {resource.type} {resource.id!r}.",
+            mend=_mend(act.spec, decision.reason),
+            reason=decision.reason,
+        )
+    act.denied = False
+
+
+def _owner(resource: Resource) -> str | None:
+    """The tenant that owns the resource, None for the installation. Raises NOT_FOUND for what is not there."""
+    if resource.type == "system":
+        return None
+    if resource.type == "tenant":
+        if not names.matches(names.TENANT_ID, resource.id):
+            raise _not_found(resource)
+        return resource.id
+    kind = registry.current().resource_types.get(resource.type)
+    if kind is None:
+        raise ComputeError(
+            ErrorCode.INVALID_CONFIG,
+            f"No hosted module's catalog has the resource type {resource.type!r}.",
+            mend="Add it to the catalog of the module that owns it.",
+        )
+    tenant_id = kind.resolve(SqlPort(), resource.id)
+    if tenant_id is None:
+        raise _not_found(resource)
+    return tenant_id
+
+
+def _not_found(resource: Resource) -> ComputeError:
+    # One text for what is missing and for what is another tenant's: it must not tell which.
+    return ComputeError(
+        ErrorCode.NOT_FOUND,
+        f"There is no {resource.type} {resource.id!r} that you can see.",
+        mend="Check the id, and the tenant that your token or session acts in.",
+    )
+
+
+def _mend(spec: MethodSpec, reason: str) -> str:
+    if reason == "INSTALLATION_ONLY":
+        return "It concerns the whole installation: use a session, or a token of the installation."
+    return f"Ask an administrator for the permission {spec.action}."
+
+
+def _handle(act: Act, input: Any) -> Any:
+    module = module_context(registry.current().module(act.spec.module))
+    assert act.principal is not None  # noqa: S101 - the preamble set it
+    ctx = BoundMethodContext(
+        module=module.module,
+        sql=module.sql,
+        options=module.options,
+        log=module.log,
+        events=EventsPort(act.trace_context),
+        principal=act.principal,
+        tenant_id=act.tenant_id,
+        request_id=act.request_id,
+    )
+    handler = getattr(act.spec.viewset, act.spec.attribute)
+    arguments = (act.spec.viewset(), ctx, input) if act.spec.takes_input else (act.spec.viewset(), ctx)
+    return handler(*arguments)
+
+
+def _record(act: Act, outcome: audit.Outcome, code: ErrorCode | None) -> audit.Record:
+    assert act.at is not None and act.principal is not None and act.resource is not None  # noqa: S101, PT018
+    return audit.Record(
+        at=act.at,
+        tenant_id=act.tenant_id or "",
+        principal=act.principal.id,
+        method=act.spec.dotted,
+        action=act.spec.action,
+        resource_type=act.resource.type,
+        resource_id=act.resource.id,
+        outcome=outcome,
+        code=code.value if code else None,
+        request_id=act.request_id,
+    )
+
+
+def _record_refusal(act: Act, refused: ComputeError) -> None:
+    """Record a denied or failed act of a known caller; a query only when it was denied."""
+    if act.resource is None or act.principal is None:
+        return
+    denied = act.denied or refused.code is ErrorCode.ACCESS_DENIED
+    if act.spec.kind == "query" and not denied:
+        return
+    try:
+        with transaction.transaction():
+            audit.insert(_record(act, "denied" if denied else "failed", refused.code))
+    except Exception as error:
+        _log.error("The refusal of call %s could not be recorded: %s.", act.request_id, type(error).__name__)
+
+
+def _note_use(alias: str, act: Act) -> None:
+    if act.touch is not None:
+        identity.note_use(alias, act.touch)
+
+
+def _refuse_open_transaction(alias: str) -> None:
+    connection = connections[alias]
+    blocks = connection.atomic_blocks
+    # A TestCase's own block is meant to be rolled back and to be taken for none.
+    if blocks and not blocks[-1]._from_testcase:
+        whose = "another call's or a reconciler's" if transaction.is_open(alias) else "the host's"
+        raise ComputeError(
+            ErrorCode.INVALID_STATE,
+            f"A transaction is open on {alias!r} already ({whose}), so this call could not promise a commit.",
+            mend="Call outside atomic(); inside a method, call the function that does the work instead.",
+            reason="TRANSACTION_OPEN",
+        )

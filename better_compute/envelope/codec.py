@@ -1,0 +1,176 @@
+"""The codec of inputs and answers: msgspec, with the refusals that JSON itself leaves out (ruling 35)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from typing import Any, Final, get_args, get_origin
+
+import msgspec
+
+from better_compute.contract.errors import ComputeError, ErrorCode, Violation
+
+#: Deepest nesting of arrays and objects that an input may have.
+MAX_DEPTH: Final = 64
+
+_STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_BRACKET: Final = re.compile(rb"[\[\]{}]")
+# An escaped NUL or surrogate; whether it really is one (and a lone one) is decided on the decoded text.
+_SUSPECT: Final = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
+_SURROGATE_PAIR: Final = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
+_SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+_PATH_STEP: Final = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]")
+_UNKNOWN_FIELD: Final = re.compile(r"unknown field `([^`]*)`")
+_MISSING_FIELD: Final = re.compile(r"missing required field `([^`]*)`")
+
+
+@cache
+def _decoder(input_type: type[Any]) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(input_type)
+
+
+def decode_body(input_type: type[Any], body: bytes) -> Any:
+    """Decode a JSON object into ``input_type``; an empty body is ``{}``.
+
+    Raises
+    ------
+    ComputeError
+        INVALID_INPUT with the JSON pointer of the first violation.
+    """
+    text = body or b"{}"
+    _refuse_depth(text)
+    suspect = _SUSPECT.search(text) is not None
+    if suspect:
+        _refuse_lone_surrogates(text)
+    try:
+        if suspect:
+            refuse_unstorable(msgspec.json.decode(text))
+        return _decoder(input_type).decode(text)
+    except msgspec.ValidationError as error:
+        raise _invalid(str(error)) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise _refusal("", f"The body is not JSON: {error}.") from None
+
+
+def decode_query(input_type: type[Any], query: Mapping[str, Any]) -> Any:
+    """Decode a query string, given as lists by name, into ``input_type``; text becomes what the field's type says.
+
+    A field of a list type takes every occurrence of its name; any other field refuses a second one.
+    """
+    listed = _list_fields(input_type)
+    values: dict[str, Any] = {}
+    for name, occurrences in query.items():
+        if name in listed:
+            values[name] = list(occurrences)
+        elif len(occurrences) != 1:
+            raise _refusal(f"/{_escape(name)}", f"The parameter {name!r} is given {len(occurrences)} times.")
+        else:
+            values[name] = occurrences[0]
+    refuse_unstorable(values)
+    try:
+        return msgspec.convert(values, input_type, strict=False)
+    except msgspec.ValidationError as error:
+        raise _invalid(str(error)) from None
+
+
+def decode_object(input_type: type[Any], value: Any) -> Any:
+    """Check an input given in process, a struct or a mapping with wire names, as if it had come over the wire."""
+    try:
+        body = msgspec.json.encode({} if value is None else value)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise _refusal("", f"The input cannot be written as JSON: {type(error).__name__}.") from None
+    return decode_body(input_type, body)
+
+
+def encode(answer: Any) -> bytes:
+    """Encode a method's answer. Raises whatever the answer's fault is; the call then rolls back."""
+    return msgspec.json.encode(answer)
+
+
+def pointer(path: str) -> str:
+    """Turn msgspec's path into an RFC 6901 pointer: ``$.a[0].b`` is ``/a/0/b``.
+
+    msgspec does not tell a mapping's key (``[...]``), so the pointer ends at the mapping.
+    """
+    steps = []
+    for name, index in _PATH_STEP.findall(path.split("[...]", 1)[0].removeprefix("$")):
+        steps.append(_escape(name) if name else index)
+    return "".join(f"/{step}" for step in steps)
+
+
+def refuse_unstorable(value: Any) -> None:
+    """Refuse text that PostgreSQL cannot store: a NUL character or a lone surrogate, in a name or a value."""
+    for where, text in _texts(value, ""):
+        if "\x00" in text:
+            raise _refusal(where, "The text holds a NUL character.")
+        if any("\ud800" <= character <= "\udfff" for character in text):
+            raise _refusal(where, "The text holds a lone surrogate.")
+
+
+def _texts(value: Any, where: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, str):
+        yield where, value
+    elif isinstance(value, Mapping):
+        for name, member in value.items():
+            yield where, name
+            yield from _texts(member, f"{where}/{_escape(name)}")
+    elif isinstance(value, Iterable):
+        for index, member in enumerate(value):
+            yield from _texts(member, f"{where}/{index}")
+
+
+def _refuse_depth(text: bytes) -> None:
+    # Brackets are far fewer than the limit in almost every body, and counting them is cheap.
+    if text.count(b"[") + text.count(b"{") <= MAX_DEPTH:
+        return
+    depth = 0
+    for match in _BRACKET.finditer(_STRING.sub(b'""', text)):
+        depth += 1 if match[0] in b"[{" else -1
+        if depth > MAX_DEPTH:
+            raise _refusal("", f"The body nests deeper than {MAX_DEPTH} levels.")
+
+
+def _refuse_lone_surrogates(text: bytes) -> None:
+    # An escaped backslash before a "u" is no escape of a character.
+    plain = _SURROGATE_PAIR.sub(b"", text.replace(b"\\\\", b""))
+    if _SURROGATE.search(plain) is not None:
+        raise _refusal("", "A string holds a lone surrogate.")
+
+
+@cache
+def _list_fields(input_type: type[Any]) -> frozenset[str]:
+    return frozenset(
+        field.encode_name
+        for field in msgspec.structs.fields(input_type)
+        if any((get_origin(part) or part) in (list, tuple, set, frozenset) for part in _parts(field.type))
+    )
+
+
+def _parts(annotation: Any) -> Iterator[Any]:
+    yield annotation
+    for part in get_args(annotation):
+        yield from _parts(part) if get_origin(part) is None or get_origin(annotation) is not list else ()
+
+
+def _escape(step: str) -> str:
+    return step.replace("~", "~0").replace("/", "~1")
+
+
+def _invalid(message: str) -> ComputeError:
+    text, _, path = message.partition(" - at `")
+    where = pointer(path.rstrip("`"))
+    for pattern in (_UNKNOWN_FIELD, _MISSING_FIELD):
+        match = pattern.search(text)
+        if match is not None:
+            where = f"{where}/{_escape(match[1])}"
+    return _refusal(where, f"{text}.")
+
+
+def _refusal(where: str, detail: str) -> ComputeError:
+    return ComputeError(
+        ErrorCode.INVALID_INPUT,
+        f"{detail[:-1]} at {where!r}." if where else detail,
+        mend="Correct the input where the pointer says; the method's schema stands in the OpenAPI document.",
+        violations=[Violation(where, detail)],
+    )

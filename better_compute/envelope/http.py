@@ -1,0 +1,131 @@
+"""One request for one method: its limits, its body, and the response that its answer or refusal becomes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from django.http import HttpRequest, HttpResponse, UnreadablePostError
+
+from better_compute import conf
+from better_compute.contract.errors import ComputeError, ErrorCode
+from better_compute.contract.methods import MethodSpec
+from better_compute.envelope import call, codec, identity, problem
+
+REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._:-]{1,128}", re.ASCII)
+TRACEPARENT: Final = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}", re.ASCII)
+_LENGTH: Final = re.compile(r"[0-9]{1,19}", re.ASCII)
+_REALM: Final = 'Bearer realm="better-compute"'
+
+
+def serve(spec: MethodSpec, request: HttpRequest) -> HttpResponse:
+    """Answer one request whose route and verb were found."""
+    act = call.Act(spec, request_id(request), _trace_context(request))
+    try:
+        if request.method == "POST":
+            _refuse_body_headers(request)
+        credential = identity.of_request(request)
+        answer = call.run(act, credential, _decoder(spec, request))
+    except ComputeError as error:
+        return refuse(request, error)
+    return _respond(request, answer.body, 200, "application/json")
+
+
+def refuse(request: HttpRequest, error: BaseException, headers: Mapping[str, str] | None = None) -> HttpResponse:
+    """The problem document of a refusal, with the headers that go with its code."""
+    id = request_id(request)
+    refused = problem.refusal(error, id)
+    response = _respond(request, problem.encode(refused, id), refused.status, problem.CONTENT_TYPE)
+    if refused.retry_after is not None:
+        response["Retry-After"] = str(refused.retry_after)
+    if refused.code is ErrorCode.UNAUTHENTICATED:
+        response["WWW-Authenticate"] = f'{_REALM}, error="invalid_token"' if refused.reason else _REALM
+    for name, value in (headers or {}).items():
+        response[name] = value
+    return response
+
+
+def allowed(spec: MethodSpec | None) -> list[str]:
+    """The verbs of a method: queries answer GET besides POST."""
+    return ["GET", "POST"] if spec is not None and spec.kind == "query" else ["POST"]
+
+
+def request_id(request: HttpRequest) -> str:
+    """The caller's ``X-Request-Id`` if it is well formed, else a fresh one; the same for the whole request."""
+    known = getattr(request, "_compute_request_id", None)
+    if known is None:
+        given = request.headers.get("X-Request-Id", "")
+        known = given if REQUEST_ID.fullmatch(given) else call.new_request_id()
+        request._compute_request_id = known
+    return str(known)
+
+
+def _respond(request: HttpRequest, body: bytes, status: int, content_type: str) -> HttpResponse:
+    return HttpResponse(
+        body,
+        status=status,
+        content_type=content_type,
+        headers={
+            "Cache-Control": "no-store",
+            "X-Content-Type-Options": "nosniff",
+            "X-Request-Id": request_id(request),
+        },
+    )
+
+
+def _trace_context(request: HttpRequest) -> str | None:
+    given = request.headers.get("traceparent", "")
+    return given if TRACEPARENT.fullmatch(given) else None
+
+
+def _decoder(spec: MethodSpec, request: HttpRequest) -> Callable[[], Any]:
+    if request.method == "GET":
+        return lambda: codec.decode_query(spec.input_type, dict(request.GET.lists()))
+    body = _body(request)
+    return lambda: codec.decode_body(spec.input_type, body)
+
+
+def _refuse_body_headers(request: HttpRequest) -> None:
+    """Refuse by the headers alone, before a byte of the body is read."""
+    length = request.META.get("CONTENT_LENGTH", "")
+    if request.headers.get("Transfer-Encoding"):
+        raise _length_required("The body's length is not stated")
+    if length and not _LENGTH.fullmatch(length):
+        raise _length_required(f"Content-Length {length[:32]!r} is no number of bytes")
+    limit = conf.current().call.max_body_bytes
+    if length and int(length) > limit:
+        raise _too_large(f"The body has {length} bytes", limit)
+    if length and int(length) > 0 and request.content_type != "application/json":
+        raise ComputeError(
+            ErrorCode.UNSUPPORTED_MEDIA_TYPE,
+            f"The body is {request.content_type[:80]!r}.",
+            mend="Send JSON with `Content-Type: application/json`.",
+        )
+
+
+def _body(request: HttpRequest) -> bytes:
+    """Read the body, but never more than one byte over the limit, whatever its headers say."""
+    limit = conf.current().call.max_body_bytes
+    try:
+        # A middleware of the host may have read it already.
+        body = request.body if hasattr(request, "_body") else request.read(limit + 1)
+    except (UnreadablePostError, OSError):
+        raise ComputeError(
+            ErrorCode.INVALID_INPUT, "The body ended before it was complete.", mend="Send the call again."
+        ) from None
+    if len(body) > limit:
+        raise _too_large(f"The body has more than {limit} bytes", limit)
+    return body
+
+
+def _length_required(what: str) -> ComputeError:
+    return ComputeError(ErrorCode.LENGTH_REQUIRED, f"{what}.", mend="Send the body whole, with its `Content-Length`.")
+
+
+def _too_large(what: str, limit: int) -> ComputeError:
+    return ComputeError(
+        ErrorCode.PAYLOAD_TOO_LARGE,
+        f"{what}, and a call may have {limit}.",
+        mend="Split the call, or raise COMPUTE['CALL']['MAX_BODY_BYTES'].",
+    )

@@ -1,0 +1,154 @@
+"""Who calls: a bearer token, a Django session, or a principal given in process."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cache
+from typing import Any, Final
+
+from django.contrib.auth import get_user_model
+from django.db import connections
+from django.http import HttpRequest, HttpResponse
+from django.middleware.csrf import CsrfViewMiddleware
+
+from better_compute.contract.errors import ComputeError, ErrorCode
+from better_compute.contract.ports import Principal
+from better_compute.envelope import tokens
+from better_compute.store import preamble
+
+_log = logging.getLogger("better_compute.call")
+
+#: ``last_used_at`` of a token is kept to this.
+TOUCH_EVERY: Final = timedelta(minutes=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What the first statement of a call found out."""
+
+    at: datetime
+    principal: Principal
+    #: The token whose use is to be noted once the call has ended.
+    touch: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Bearer:
+    """A token that was presented; ``open`` looks it up in the call's transaction."""
+
+    digest: bytes
+
+    def open(self, alias: str, limits: preamble.Limits) -> Opened:
+        """Begin the call. Raises UNAUTHENTICATED for an unknown, expired or revoked token or an inactive user."""
+        columns = _user_columns(alias)
+        at, row = preamble.open_call_with_token(alias, limits, self.digest, columns)
+        if row is None or not row.live:
+            raise unauthenticated("The token is unknown, expired or revoked.", presented=True)
+        user = _user(alias, columns, row)
+        if user is None or not getattr(user, "is_active", True):
+            raise unauthenticated("The token's user may not call any more.", presented=True)
+        due = row.last_used_at is None or at - row.last_used_at >= TOUCH_EVERY
+        principal = Principal(id=f"token/{row.id}", kind="token", tenant_id=row.tenant_id, user=user)
+        return Opened(at, principal, row.id if due else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A principal that stands already: of a session, or of a caller in process."""
+
+    principal: Principal
+
+    def open(self, alias: str, limits: preamble.Limits) -> Opened:
+        """Begin the call. Raises UNAUTHENTICATED when its user is not active."""
+        user = self.principal.user
+        if user is not None and not getattr(user, "is_active", True):
+            raise unauthenticated("The user may not call any more.")
+        return Opened(preamble.open_call(alias, limits), self.principal)
+
+
+Credential = Bearer | Known
+
+
+def of_request(request: HttpRequest) -> Credential:
+    """The credential of a request: ``Authorization: Bearer`` if it stands there, else the session.
+
+    Raises
+    ------
+    ComputeError
+        UNAUTHENTICATED without either or for a malformed token; ACCESS_DENIED when a session posts without
+        its CSRF token.
+    """
+    header = request.headers.get("Authorization", "")
+    scheme, _, secret = header.partition(" ")
+    if scheme.lower() == "bearer":
+        if tokens.PATTERN.fullmatch(secret) is None:
+            raise unauthenticated("The bearer token is malformed.", presented=True)
+        return Bearer(tokens.digest(secret))
+    user = getattr(request, "user", None)
+    if user is None or not user.is_authenticated:
+        raise unauthenticated("The call carries neither a bearer token nor a session.")
+    if request.method == "POST":
+        _enforce_csrf(request)
+    return Known(Principal(id=f"user/{user.pk}", kind="session", user=user))
+
+
+def unauthenticated(message: str, *, presented: bool = False) -> ComputeError:
+    """A refusal that asks for a token; ``presented`` tells that one was given and is no good."""
+    return ComputeError(
+        ErrorCode.UNAUTHENTICATED,
+        message,
+        mend="Send `Authorization: Bearer <token>`; `manage.py compute_token create` makes one.",
+        reason="INVALID_TOKEN" if presented else "",
+    )
+
+
+class _CsrfCheck(CsrfViewMiddleware):
+    """Django's own check, telling the reason instead of answering with a page."""
+
+    def _reject(self, request: HttpRequest, reason: str) -> HttpResponse:
+        raise ComputeError(
+            ErrorCode.ACCESS_DENIED,
+            f"The session's request was refused: {reason}",
+            mend="Send the CSRF cookie's value as X-CSRFToken, from a trusted origin; or use a bearer token.",
+            reason="CSRF",
+        )
+
+
+def _enforce_csrf(request: HttpRequest) -> None:
+    check = _CsrfCheck(lambda _: HttpResponse())
+    check.process_request(request)
+    check.process_view(request, _no_view, (), {})
+
+
+def _no_view(request: HttpRequest) -> HttpResponse:
+    raise NotImplementedError
+
+
+@cache
+def _user_columns(alias: str) -> preamble.UserColumns | None:
+    """The user model's columns, or None when its rows take more than reading them."""
+    model = get_user_model()
+    fields = model._meta.concrete_fields
+    connection = connections[alias]
+    if any(field.model is not model or field.get_db_converters(connection) for field in fields):
+        return None
+    return preamble.UserColumns(
+        model._meta.db_table, model._meta.pk.column, tuple(str(field.column) for field in fields)
+    )
+
+
+def _user(alias: str, columns: preamble.UserColumns | None, row: preamble.TokenRow) -> Any:
+    model = get_user_model()
+    if columns is None:
+        return model._base_manager.using(alias).filter(pk=row.user_id).first()
+    return model.from_db(alias, [field.attname for field in model._meta.concrete_fields], row.user)
+
+
+def note_use(alias: str, token_id: Any) -> None:
+    """Note a token's use after its call; a failure is no reason to fail the call."""
+    try:
+        preamble.touch_token(alias, token_id)
+    except Exception as error:
+        _log.warning("The use of token %s could not be noted: %s.", token_id, type(error).__name__)

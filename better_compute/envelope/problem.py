@@ -1,0 +1,139 @@
+"""Problems: what a refusal looks like to a caller (RFC 9457), and which refusal an exception becomes."""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from collections.abc import Iterator
+from typing import Any, Final
+
+import django.db
+import msgspec
+
+from better_compute.contract.errors import ComputeError, ErrorCode
+
+CONTENT_TYPE: Final = "application/problem+json"
+#: Seconds after which a call refused for storage may be tried again.
+BUSY_RETRY_AFTER_S: Final = 1
+
+_log = logging.getLogger("better_compute.call")
+
+_BUSY_STATES: Final = {
+    "40001": "another call changed the same rows",
+    "40P01": "two calls waited for each other",
+    "55P03": "a lock was not to be had in time",
+    "57014": "a statement ran longer than allowed",
+    "25006": "the database takes no writes now",
+    "53300": "the database has no connection left",
+    "57P01": "the database is restarting",
+    "57P02": "the database is restarting",
+    "57P03": "the database is starting",
+}
+
+
+def title(code: ErrorCode) -> str:
+    """The code as words: ``INVALID_INPUT`` is ``Invalid input``."""
+    return code.value.replace("_", " ").capitalize()
+
+
+def document(error: ComputeError, request_id: str) -> dict[str, Any]:
+    """The problem document of a refusal; ``instance`` is the request id that stands in the log."""
+    problem: dict[str, Any] = {
+        "type": f"urn:better-compute:problem:{error.code.value}",
+        "title": title(error.code),
+        "status": error.status,
+        "detail": error.message,
+        "instance": request_id,
+        "code": error.code.value,
+    }
+    if error.mend:
+        problem["mend"] = error.mend
+    if error.reason:
+        problem["reason"] = error.reason
+    if error.violations:
+        problem["errors"] = [{"pointer": entry.pointer, "detail": entry.detail} for entry in error.violations]
+    return problem
+
+
+def encode(error: ComputeError, request_id: str) -> bytes:
+    """The document as bytes; text that UTF-8 cannot carry is replaced, for a refusal must always go out."""
+    try:
+        return msgspec.json.encode(document(error, request_id))
+    except UnicodeEncodeError:
+        plain = ComputeError(error.code, error.message.encode("utf-8", "replace").decode(), reason=error.reason)
+        return msgspec.json.encode(document(plain, request_id))
+
+
+def refusal(error: BaseException, request_id: str) -> ComputeError:
+    """Return the refusal that ``error`` becomes, logging it when it is a defect.
+
+    A ``ComputeError`` stays as it is. Of a database error only the SQLSTATE is judged: neither its text, nor
+    SQL, nor parameters reach the caller or the log.
+    """
+    if isinstance(error, ComputeError):
+        if error.code in (ErrorCode.INTERNAL_ERROR, ErrorCode.INVALID_CONFIG):
+            _log.error("Call %s failed: %s", request_id, error)
+        return error
+    database_error = next((each for each in _chain(error) if isinstance(each, django.db.Error)), None)
+    if database_error is not None:
+        known = _database_refusal(database_error)
+        if known is not None:
+            return known
+    _log_defect(error, request_id, bare=database_error is not None)
+    return ComputeError(
+        ErrorCode.INTERNAL_ERROR,
+        "The call failed for a reason that is not yours.",
+        mend=f"Tell the operator the request id {request_id}; the log entry under it says why.",
+    )
+
+
+def _database_refusal(error: BaseException) -> ComputeError | None:
+    state = sql_state(error)
+    if state == "23505":
+        return ComputeError(
+            ErrorCode.CONFLICT,
+            "A record with this identity exists already.",
+            mend="Read the record that exists, or choose another id.",
+        )
+    if state in _BUSY_STATES:
+        return _busy(_BUSY_STATES[state])
+    if state is None and isinstance(error, django.db.OperationalError | django.db.InterfaceError):
+        return _busy("the connection to the database was lost")
+    if state is not None and state.startswith("08"):
+        return _busy("the connection to the database was lost")
+    return None
+
+
+def sql_state(error: BaseException) -> str | None:
+    """The SQLSTATE of a database error, None when the server sent none."""
+    for each in _chain(error):
+        state = getattr(each, "sqlstate", None)
+        if isinstance(state, str):
+            return state
+    return None
+
+
+def _busy(why: str) -> ComputeError:
+    return ComputeError(
+        ErrorCode.STORAGE_BUSY,
+        f"Nothing was changed: {why}.",
+        mend="Make the whole call again.",
+        retry_after=BUSY_RETRY_AFTER_S,
+    )
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen:
+        seen.add(id(current))
+        yield current
+        current = current.__cause__ or current.__context__
+
+
+def _log_defect(error: BaseException, request_id: str, *, bare: bool) -> None:
+    if not bare:
+        _log.error("Call %s failed.", request_id, exc_info=error)
+        return
+    frames = "".join(traceback.format_tb(error.__traceback__))
+    _log.error("Call %s failed: %s, SQLSTATE %s.\n%s", request_id, type(error).__name__, sql_state(error), frames)

@@ -1,0 +1,76 @@
+"""``ComputeRouter``: the route table, built from the registry when the URL configuration is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.db import connections, transaction
+from django.http import HttpRequest, HttpResponseBase
+from django.urls import URLPattern, path
+from django.views.decorators.csrf import csrf_exempt
+
+from better_compute import registry
+from better_compute.contract.errors import ComputeError, ErrorCode
+from better_compute.contract.methods import MethodSpec
+from better_compute.envelope import http
+from better_compute.envelope.viewset import ComputeViewSet
+
+View = Callable[..., HttpResponseBase]
+
+
+class ComputeRouter:
+    """Every hosted method below one prefix: ``path("api/compute/", include(ComputeRouter().urls))``.
+
+    A request finds its method in a dictionary, so that a hundred modules cost no more than one. Each method
+    also has a named pattern (``plugins.acme.widgets.poke``) for ``reverse``.
+    """
+
+    def __init__(self) -> None:
+        self._views = {spec.path: _view(spec) for spec in registry.current().methods.values()}
+
+    @property
+    def urls(self) -> list[URLPattern]:
+        """The patterns to include."""
+        # The first pattern answers everything; the named ones below it are only ever reversed.
+        dispatch = _outermost(self._dispatch)
+        named = [path(route, view, name=route.replace("/", ".")) for route, view in self._views.items()]
+        return [path("<path:route>", dispatch), path("", dispatch), *named]
+
+    def _dispatch(self, request: HttpRequest, route: str = "") -> HttpResponseBase:
+        view = self._views.get(route)
+        if view is None:
+            return http.refuse(
+                request,
+                ComputeError(
+                    ErrorCode.NOT_FOUND,
+                    f"There is no method at {request.path!r}.",
+                    mend="The hosted methods are listed by `manage.py authz_matrix` and in the OpenAPI document.",
+                ),
+            )
+        return view(request)
+
+
+def _view(spec: MethodSpec) -> View:
+    if not issubclass(spec.viewset, ComputeViewSet):
+        raise ComputeError(
+            ErrorCode.INVALID_CONFIG,
+            f"{spec.viewset.__module__}.{spec.viewset.__qualname__} is not a ComputeViewSet.",
+            mend="Derive it from better_compute.ComputeViewSet.",
+        )
+    # A method may be called `get` or `post`; bound here, the verbs always reach the shell.
+    get = "serve" if spec.kind == "query" else "http_method_not_allowed"
+    view: Any = spec.viewset.as_view({"post": "serve", "get": get}, method_spec=spec)
+    return _outermost(view)
+
+
+def _outermost(function: View) -> View:
+    """Keep a host's ATOMIC_REQUESTS and its CSRF middleware away: the envelope does both itself."""
+
+    def view(*args: Any, **kwargs: Any) -> HttpResponseBase:
+        return function(*args, **kwargs)
+
+    guarded: Any = csrf_exempt(view)
+    for alias in connections:
+        guarded = transaction.non_atomic_requests(using=alias)(guarded)
+    return guarded  # type: ignore[no-any-return]
