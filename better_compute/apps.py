@@ -18,8 +18,10 @@ class BetterCompute(ComputeModule):
     catalog = Catalog(actions=["compute:system:read", "compute:work:requeue"])
 
     def ready(self) -> None:
-        """Keep one Django permission for every action of the catalog."""
+        """Register the system checks, and keep one Django permission for every action of the catalog."""
         # Models and the registry are there only now.
         from better_compute.envelope.permissions import create_permissions
+        from better_compute.registry import checks
 
+        checks.install()
         post_migrate.connect(create_permissions, sender=self, dispatch_uid="better_compute.permissions")

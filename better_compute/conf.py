@@ -5,6 +5,7 @@ Core keys are upper case; every other key is a hosted module's name and holds th
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -61,6 +62,8 @@ class Settings(msgspec.Struct, frozen=True, rename="upper"):
     #: Role that serves; ``compute_migrate`` grants it what it needs and nothing more.
     app_role: str = ""
     migrate_on_start: bool = False
+    #: Whether plain ``migrate`` takes the lock, the order and the ledger of ``compute_migrate``.
+    wrap_migrate: bool = True
     clock_tolerance_ms: int = 5_000
     #: Secrets that seal values, newest first.
     secret: tuple[str, ...] = ()
@@ -87,8 +90,21 @@ CORE_KEYS = frozenset(field.encode_name for field in msgspec.structs.fields(Sett
 
 
 def raw() -> dict[str, Any]:
-    """The host's dictionary as it stands; empty when it set none."""
-    return dict(getattr(django_settings, "COMPUTE", {}))
+    """The host's dictionary as it stands; empty when it set none.
+
+    Raises
+    ------
+    ComputeError
+        INVALID_CONFIG when ``COMPUTE`` is no dictionary.
+    """
+    compute: object = getattr(django_settings, "COMPUTE", {})
+    if not isinstance(compute, Mapping):
+        raise ComputeError(
+            ErrorCode.INVALID_CONFIG,
+            f"COMPUTE in the settings is a {type(compute).__name__}, which is no dictionary.",
+            mend="Write COMPUTE = {}.",
+        )
+    return dict(compute)
 
 
 @cache

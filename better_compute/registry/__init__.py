@@ -13,9 +13,11 @@ from django.core.signals import setting_changed
 
 from better_compute.contract.errors import ComputeError, ErrorCode
 from better_compute.contract.module import ComputeModule, ModuleSpec
+from better_compute.registry.checking import problems_of
 from better_compute.registry.hosted import Registry, freeze
 from better_compute.registry.order import hosted_order
 from better_compute.registry.reading import Reading, read
+from better_compute.registry.settings_extensions import given
 
 __all__ = ["Registry", "current", "forget", "override", "problems"]
 
@@ -36,14 +38,14 @@ def current() -> Registry:
     with _LOCK:
         if _built is None:
             readings = _readings()
-            _refuse([message for reading in readings for message in reading.problems])
-            _built = freeze([reading.spec for reading in readings])
+            _refuse(problems_of(readings))
+            _built = freeze([reading.spec for reading in readings], [each.value for each in given()])
         return _built
 
 
 def problems() -> list[CheckMessage]:
     """Every registration rule that the installed modules break; empty when they can be hosted."""
-    return [message for reading in _readings() for message in reading.problems]
+    return problems_of(_readings())
 
 
 def forget() -> None:

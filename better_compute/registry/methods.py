@@ -14,7 +14,7 @@ from django.core.checks import CheckMessage
 from better_compute.contract.methods import DECLARATION, Empty, MethodDeclaration, MethodGroup, MethodSpec
 from better_compute.contract.module import ModuleSpec
 from better_compute.registry import ids
-from better_compute.registry.problem import error
+from better_compute.registry.problem import error, shown
 
 _SIGNATURE = "Write it as method(self, ctx, input: <Input>) -> <Output>, or method(self, ctx) -> <Output>."
 
@@ -32,7 +32,7 @@ def read(spec: ModuleSpec, groups: list[type[MethodGroup]]) -> tuple[tuple[Metho
             try:
                 methods.append(_method(spec, group, attribute, function, declaration))
             except Refused as refusal:
-                what = f": method {group.__name__}.{attribute} {refusal}"
+                what = f"method {group.__name__}.{attribute} {refusal}"
                 problems.append(error(ids.METHOD_SIGNATURE, spec, what, _SIGNATURE))
     return tuple(methods), problems
 
@@ -56,9 +56,9 @@ def _method(
     declaration: MethodDeclaration,
 ) -> MethodSpec:
     if not callable(declaration.resource):
-        raise Refused(f"declares resource={declaration.resource!r}, which is no function.")
+        raise Refused(f"declares resource={shown(declaration.resource)}, which is no function.")
     if declaration.kind not in ("mutation", "query"):
-        raise Refused(f"declares kind={declaration.kind!r}, which is neither 'mutation' nor 'query'.")
+        raise Refused(f"declares kind={shown(declaration.kind)}, which is neither 'mutation' nor 'query'.")
     takes_input = _takes_input(function)
     return MethodSpec(
         module=spec.name,
@@ -105,7 +105,7 @@ def _input_type(function: Callable[..., Any]) -> type[Any]:
     name = list(inspect.signature(function).parameters)[2]
     annotation = _annotation(function, name)
     if not (isinstance(annotation, type) and issubclass(annotation, msgspec.Struct)):
-        raise Refused(f"takes an input of {annotation!r}, which is no Input.")
+        raise Refused(f"takes an input of {shown(annotation)}, which is no Input.")
     if not annotation.__struct_config__.forbid_unknown_fields:
         raise Refused(f"takes an input of {annotation.__name__}, which lets unknown fields pass.")
     _encodable(annotation, "input")

@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from django.core.checks import CheckMessage, Error, Warning
 
 from better_compute.contract.module import ModuleSpec
+
+#: Longest representation of an offending value in a message, in characters.
+_SHOWN: Final = 120
+
+
+def shown(value: object) -> str:
+    """The offending value as messages show it: its repr on one line, bounded, and never an exception."""
+    try:
+        text = repr(value)
+    except Exception:
+        text = f"<{type(value).__name__} without a repr>"
+    text = text.replace("\n", " ")
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
 
 
 def titled(spec: ModuleSpec) -> str:
@@ -13,10 +28,15 @@ def titled(spec: ModuleSpec) -> str:
 
 
 def error(id: str, spec: ModuleSpec, what: str, mend: str) -> CheckMessage:
-    """A rule that ``spec`` breaks; ``what`` continues the sentence that its name begins."""
-    return Error(f"{titled(spec)}{what}", hint=mend, obj=spec.path, id=id)
+    """A rule that ``spec`` breaks."""
+    return Error(f"{titled(spec)}: {what}", hint=mend, obj=spec.path, id=id)
 
 
 def warning(id: str, spec: ModuleSpec, what: str, mend: str) -> CheckMessage:
-    """Something that hosts all the same but that an operator should know."""
-    return Warning(f"{titled(spec)}{what}", hint=mend, obj=spec.path, id=id)
+    """Something about ``spec`` that an operator should know, though it can be hosted."""
+    return Warning(f"{titled(spec)}: {what}", hint=mend, obj=spec.path, id=id)
+
+
+def setting_error(id: str, what: str, mend: str) -> CheckMessage:
+    """A rule that the host's settings break."""
+    return Error(what, hint=mend, obj="settings", id=id)

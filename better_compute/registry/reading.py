@@ -6,7 +6,7 @@ a problem and reads as absent; only a broken import raises.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from inspect import isabstract
 from typing import Any, Final
@@ -15,11 +15,13 @@ import msgspec
 from django.core.checks import CheckMessage
 
 from better_compute import conf
+from better_compute.contract.errors import ComputeError
 from better_compute.contract.methods import Catalog, MethodGroup
 from better_compute.contract.module import ComputeModule, ComputePlugin, ModuleSpec
 from better_compute.contract.reconcilers import Reconciler
 from better_compute.registry import ids, methods, migrations, submodules
-from better_compute.registry.problem import error
+from better_compute.registry.problem import error, shown
+from better_compute.registry.shape import sound
 
 #: Fields that hold a sequence, under the same name on the config, on the spec and in their submodule.
 SEQUENCES: Final = ("command_kinds", "extensions", "status_handlers", "commands", "profiles")
@@ -51,11 +53,14 @@ class _Reader:
     def __init__(self, config: ComputeModule) -> None:
         self.config = config
         self.problems: list[CheckMessage] = []
-        self.spec = ModuleSpec(
-            name=config.module_name,
-            path=config.name,
-            label=config.label,
-            plugin_id=config.id if isinstance(config, ComputePlugin) else None,
+        # Its names are what messages and settings are told apart by, so they are made sound first.
+        self.spec, _ = sound(
+            ModuleSpec(
+                name=config.module_name,
+                path=config.name,
+                label=config.label,
+                plugin_id=config.id if isinstance(config, ComputePlugin) else None,
+            )
         )
 
     def read(self) -> Reading:
@@ -78,7 +83,7 @@ class _Reader:
         if isinstance(value, str | bytes) or not isinstance(value, Iterable):
             self._refuse(
                 ids.DECLARATION,
-                f": {name} is {value!r}, which is no sequence.",
+                f"{name} is {shown(value)}, which is no sequence.",
                 f"Write {name} as a list or a tuple, also for a single entry.",
             )
             return ()
@@ -92,7 +97,7 @@ class _Reader:
         if on_config is not None and in_submodule is not None:
             self._refuse(
                 ids.DECLARATION,
-                f": {name} stands both on the config class and in {submodule.__name__}.",  # type: ignore[union-attr]
+                f"{name} stands both on the config class and in {submodule.__name__}.",  # type: ignore[union-attr]
                 "Keep one of the two.",
             )
         return on_config if on_config is not None else in_submodule
@@ -103,7 +108,7 @@ class _Reader:
         if value is None and submodule is not None:
             self._refuse(
                 ids.DECLARATION,
-                f": {submodule.__name__} defines no {name}.",
+                f"{submodule.__name__} defines no {name}.",
                 f"Define `{name} = [...]` in it, or remove the submodule.",
             )
         return () if value is None else self._tuple(name, value)
@@ -114,7 +119,9 @@ class _Reader:
             self._miss(name, place)
             return None
         if not callable(value):
-            self._refuse(ids.DECLARATION, f": {name} is {value!r}, which is no function.", f"Define `def {name}(...)`.")
+            self._refuse(
+                ids.DECLARATION, f"{name} is {shown(value)}, which is no function.", f"Define `def {name}(...)`."
+            )
             return None
         return value  # type: ignore[no-any-return]
 
@@ -126,7 +133,7 @@ class _Reader:
         if not any(hasattr(submodule, field) for field in wanted):
             self._refuse(
                 ids.DECLARATION,
-                f": {submodule.__name__} defines no {' or '.join(wanted)}.",
+                f"{submodule.__name__} defines no {' or '.join(wanted)}.",
                 f"Define `def {wanted[0]}(...)` in it, or remove the submodule.",
             )
 
@@ -135,7 +142,7 @@ class _Reader:
             return self.config.catalog
         self._refuse(
             ids.DECLARATION,
-            f": catalog is {self.config.catalog!r}, which is no Catalog.",
+            f"catalog is {shown(self.config.catalog)}, which is no Catalog.",
             "Write catalog = Catalog(actions=[...], resource_types={...}).",
         )
         return Catalog()
@@ -156,7 +163,7 @@ class _Reader:
             except Exception as failure:
                 self._refuse(
                     ids.DECLARATION,
-                    f": reconciler {each.__name__} cannot be constructed: {failure}.",
+                    f"reconciler {each.__name__} cannot be constructed: {shown(failure)}.",
                     "Give it an __init__ without arguments, or none at all.",
                 )
         return tuple(found)
@@ -173,25 +180,46 @@ class _Reader:
             else:
                 self._refuse(
                     ids.DECLARATION,
-                    f": {name} holds {each!r}, which is no subclass of {base.__name__}.",
+                    f"{name} holds {shown(each)}, which is no subclass of {base.__name__}.",
                     f"List classes, or define them in {self.config.name}.{name}.",
                 )
         return found
 
     def _migrations(self) -> tuple[str, ...]:
+        self.problems += migrations.check(self.spec, self.config)
         package = migrations.package_of(self.config)
         return () if package is None else tuple(f"{self.spec.name}/{name}" for name in migrations.names(package))
 
     def _options(self) -> Any:
-        declared = self.config.options
+        """Decode ``COMPUTE[<name>]``; the rule on settings reports one that is no dictionary."""
+        declared: object = self.config.options
+        try:
+            given = conf.raw().get(self.spec.name)
+        except ComputeError:
+            return None
         if declared is None:
+            if given is not None:
+                self._refuse(
+                    ids.SETTINGS,
+                    f"COMPUTE[{self.spec.name!r}] is set, but the module declares no options.",
+                    "Remove it from the settings.",
+                )
+            return None
+        if not (isinstance(declared, type) and issubclass(declared, msgspec.Struct)):
+            self._refuse(
+                ids.DECLARATION,
+                f"options is {shown(declared)}, which is no msgspec.Struct type.",
+                "Write options = MyOptions, a msgspec.Struct with a default for every field.",
+            )
+            return None
+        if given is not None and not isinstance(given, Mapping):
             return None
         try:
-            return msgspec.convert(conf.module_options(self.spec.name), declared)
+            return msgspec.convert(dict(given or {}), declared)
         except msgspec.ValidationError as failure:
             self._refuse(
                 ids.SETTINGS,
-                f": COMPUTE[{self.spec.name!r}] in the settings: {failure}.",
+                f"COMPUTE[{self.spec.name!r}] in the settings: {failure}.",
                 "Correct the key that the path names.",
             )
             return None

@@ -1,0 +1,86 @@
+"""Modules themselves: names, plugin ids and what they require."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from django.core.checks import CheckMessage
+
+from better_compute.contract import names
+from better_compute.contract.module import ModuleSpec
+from better_compute.registry import ids
+from better_compute.registry.problem import error, shown, titled
+
+
+def check(specs: Sequence[ModuleSpec]) -> Iterator[CheckMessage]:
+    """Names are well formed and unique, plugin ids likewise, and every requirement is hosted."""
+    yield from _names(specs)
+    yield from _plugin_ids(specs)
+    yield from _requirements(specs)
+
+
+def _names(specs: Sequence[ModuleSpec]) -> Iterator[CheckMessage]:
+    first: dict[str, ModuleSpec] = {}
+    for spec in specs:
+        if not names.matches(names.MODULE_NAME, spec.name):
+            # A plugin's name defaults to its id, which then is what is wrong.
+            if spec.plugin_id != spec.name:
+                yield error(
+                    ids.MODULE_NAME,
+                    spec,
+                    f"its name does not match ^{names.MODULE_NAME.pattern}$.",
+                    f"Set module_name on the AppConfig of {spec.path} to a name such as 'acme' or 'site-boot'.",
+                )
+            continue
+        other = first.setdefault(spec.name, spec)
+        if other is not spec:
+            yield error(
+                ids.DUPLICATE_MODULE,
+                spec,
+                f"{other.path} has the same name.",
+                f"Rename one of {other.path} and {spec.path}, or remove one from INSTALLED_APPS.",
+            )
+
+
+def _plugin_ids(specs: Sequence[ModuleSpec]) -> Iterator[CheckMessage]:
+    first: dict[str, ModuleSpec] = {}
+    for spec in specs:
+        if spec.plugin_id is None:
+            continue
+        if not names.matches(names.MODULE_NAME, spec.plugin_id):
+            yield error(
+                ids.PLUGIN_ID,
+                spec,
+                f"its id {spec.plugin_id!r} does not match ^{names.MODULE_NAME.pattern}$.",
+                f"Set id on the AppConfig of {spec.path} to a name such as 'acme'.",
+            )
+            continue
+        label = f"plg_{spec.plugin_id.replace('-', '_')}"
+        if spec.label != label:
+            yield error(
+                ids.PLUGIN_ID,
+                spec,
+                f"its Django label is {spec.label!r} instead of {label!r}.",
+                f"Remove label from the AppConfig of {spec.path}; it follows from the id.",
+            )
+        other = first.setdefault(spec.plugin_id, spec)
+        if other is not spec:
+            yield error(
+                ids.PLUGIN_ID,
+                spec,
+                f"its id {spec.plugin_id!r} is also the id of {titled(other).lower()} ({other.path}).",
+                "Give one of the two another id; routes and actions are named by it.",
+            )
+
+
+def _requirements(specs: Sequence[ModuleSpec]) -> Iterator[CheckMessage]:
+    hosted = {spec.name for spec in specs}
+    for spec in specs:
+        for required in spec.requires:
+            if not isinstance(required, str) or required not in hosted:
+                yield error(
+                    ids.REQUIRES,
+                    spec,
+                    f"it requires {shown(required)}, which is not hosted.",
+                    "Add that module's app to INSTALLED_APPS, or correct `requires`.",
+                )
