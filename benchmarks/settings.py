@@ -1,0 +1,14 @@
+"""The example project on the benchmark's database: one role, no middleware, no logging of requests."""
+
+import os
+
+from example_project.settings import *  # noqa: F403
+from example_project.settings import _database
+
+DEBUG = False
+DATABASES = {"default": {**_database(os.environ["DATABASE_URL"]), "CONN_MAX_AGE": None}}
+# What the project's middleware costs would be added to both sides of each ratio and flatter ours.
+MIDDLEWARE: list[str] = []
+ROOT_URLCONF = "benchmarks.urls"
+COMPUTE: dict[str, object] = {}
+LOGGING = {"version": 1, "disable_existing_loggers": False, "root": {"level": "ERROR"}}
