@@ -32,7 +32,15 @@ def now(using: str | None = None) -> datetime:
 def set_offset(offset: timedelta, using: str | None = None) -> None:
     """Move ``compute_now()`` for every process of this database; for tests and simulation."""
     with connections[using or conf.current().database].cursor() as cursor:
-        cursor.execute("UPDATE compute_clock SET clock_offset = %s::interval", [str(offset.total_seconds()) + " s"])
+        cursor.execute("UPDATE compute_clock SET clock_offset = %s::interval", [f"{offset.total_seconds()} s"])
+
+
+def advance_offset(by: timedelta, using: str | None = None) -> None:
+    """Move ``compute_now()`` ahead of where it stands, by ``by``."""
+    with connections[using or conf.current().database].cursor() as cursor:
+        cursor.execute(
+            "UPDATE compute_clock SET clock_offset = clock_offset + %s::interval", [f"{by.total_seconds()} s"]
+        )
 
 
 def anchor(using: str | None = None) -> datetime:

@@ -7,6 +7,7 @@ statement: row locks of hot keys are held for the shortest time and always taken
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -23,10 +24,17 @@ Wake = Callable[[str, int], None]
 _wakes: Final[list[Wake]] = []
 
 _OPEN: Final = "_compute_transaction_open"
+#: Set on a connection whose session is read-only outside fenced transactions (``store.session``).
+READ_ONLY_SESSION: Final = "_compute_read_only_session"
+
+log = logging.getLogger(__name__)
 
 
 def wake_with(wake: Wake) -> Callable[[], None]:
-    """Register ``wake`` for keys committed from now on; returns what unregisters it."""
+    """Register ``wake`` for keys committed from now on; returns what unregisters it.
+
+    ``wake`` runs on the committing thread, so it must only note the key and return.
+    """
     _wakes.append(wake)
     return lambda: _wakes.remove(wake)
 
@@ -34,14 +42,18 @@ def wake_with(wake: Wake) -> Callable[[], None]:
 class _PendingWork:
     """An ``on_commit`` marker: rows to flush before COMMIT, and to wake workers for after it."""
 
-    def __init__(self, rows: list[work.WorkRow]) -> None:
+    def __init__(self, rows: list[work.WorkRow], *, flushed: bool = False) -> None:
         self.rows = rows
-        self.flushed = False
+        self.flushed = flushed
 
     def __call__(self) -> None:
         for kind, shard in sorted({(row.kind, row.shard) for row in self.rows}):
-            for wake in _wakes:
-                wake(kind, shard)
+            for wake in tuple(_wakes):
+                try:
+                    wake(kind, shard)
+                except Exception:
+                    # The change is committed: a wake-up that fails costs a poll interval, never the answer.
+                    log.exception("waking workers for %s failed", kind)
 
 
 def is_open(using: str | None = None) -> bool:
@@ -67,6 +79,17 @@ def enqueue(rows: list[work.WorkRow], using: str | None = None) -> None:
     django_transaction.on_commit(marker, using=alias)
 
 
+def requeue(kind: str, key: str, using: str | None = None) -> bool:
+    """Make a queued key due now, whatever its backoff: an operator's "retry now". False when it is not queued."""
+    alias = require_open("work.requeue", using)
+    with connections[alias].cursor() as cursor:
+        shard = work.requeue(cursor, kind, key)
+    if shard is None:
+        return False
+    django_transaction.on_commit(_PendingWork([work.WorkRow(kind, key, shard)], flushed=True), using=alias)
+    return True
+
+
 @contextmanager
 def transaction(*, using: str | None = None, first: Callable[[], None] | None = None) -> Iterator[None]:
     """Open a durable transaction, or a savepoint when one of ours is open on this connection.
@@ -81,26 +104,50 @@ def transaction(*, using: str | None = None, first: Callable[[], None] | None = 
     Raises
     ------
     RuntimeError
-        When the host has a transaction of its own open: nothing here could then promise a commit.
+        When the host has a transaction of its own open, or has turned autocommit off: nothing here could
+        then promise a commit.
     ComputeError
-        INTERNAL_ERROR when a statement failed inside and the error was swallowed.
+        INTERNAL_ERROR when a statement failed inside and the error was swallowed, or when something inside
+        marked the transaction for rollback: it would otherwise roll back and look as if it had committed.
     """
     alias = using or conf.current().database
     connection = connections[alias]
     if is_open(alias):
         with django_transaction.atomic(using=alias):
             yield
+            _refuse_broken(connection)
         return
-    with django_transaction.atomic(using=alias, durable=True):
+    if not connection.in_atomic_block and not connection.get_autocommit():
+        raise RuntimeError(
+            f"Autocommit is off on the database {alias!r}, so no transaction opened here would commit; "
+            "turn it on, or call from outside of it."
+        )
+    with _read_write(connection, first is not None), django_transaction.atomic(using=alias, durable=True):
         setattr(connection, _OPEN, True)
         try:
             if first is not None:
                 first()
             yield
-            _refuse_error_state(connection)
+            _refuse_broken(connection)
             _write([marker for marker in _markers(connection) if not marker.flushed], alias)
         finally:
             setattr(connection, _OPEN, False)
+
+
+@contextmanager
+def _read_write(connection: Any, fenced: bool) -> Iterator[None]:
+    """Let a fenced transaction write although its session is read-only: it costs no statement, BEGIN says it."""
+    if not fenced or not getattr(connection, READ_ONLY_SESSION, False) or connection.in_atomic_block:
+        yield
+        return
+    connection.ensure_connection()
+    session = connection.connection
+    session.read_only = False
+    try:
+        yield
+    finally:
+        if not session.closed:
+            session.read_only = None
 
 
 def _markers(connection: Any) -> list[_PendingWork]:
@@ -116,9 +163,17 @@ def _write(markers: list[_PendingWork], alias: str) -> None:
         marker.flushed = True
 
 
-def _refuse_error_state(connection: Any) -> None:
-    # PostgreSQL answers COMMIT of a failed transaction with a silent ROLLBACK.
-    if connection.connection.info.transaction_status == TransactionStatus.INERROR:
+def _refuse_broken(connection: Any) -> None:
+    # PostgreSQL answers COMMIT of a failed transaction with a silent ROLLBACK, and Django leaves a block
+    # that is marked for rollback without an exception.
+    session = connection.connection
+    if session is None or session.closed:
+        raise ComputeError(
+            ErrorCode.INTERNAL_ERROR,
+            "The connection was closed inside the transaction, so nothing of it can commit.",
+            mend="Do not close connections inside ctx.sql.transaction().",
+        )
+    if session.info.transaction_status == TransactionStatus.INERROR or connection.needs_rollback:
         raise ComputeError(
             ErrorCode.INTERNAL_ERROR,
             "A statement failed and its error was swallowed, so nothing of this transaction can commit.",

@@ -1,22 +1,177 @@
 """The coalescing work table (schema/0002_work.sql): enqueue, claim, finish, retry.
 
-Lock order everywhere: rows sorted by (kind, key) in code-point order, which is what COLLATE "C" sorts by.
+One row a (kind, key). A row is born with a fresh ``id`` (its incarnation) and ``generation`` 1; every
+further enqueue bumps the generation. A finish deletes the row only at the incarnation and generation it
+claimed, so a wake-up that arrives while the key runs is never lost. A claim writes nothing: the lease
+says who may run a key, and the member keeps what it runs in memory.
+
+Lock order everywhere: lease rows by name, then work rows by (kind, key) in code-point order, which is
+what COLLATE "C" sorts by. Finishes skip rows that an enqueuer holds; the key then runs once more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+#: Longest ``last_error``, in bytes of UTF-8.
+MAX_ERROR_BYTES: Final = 4_096
+#: Attempts after which a key counts as stuck for operators; it is retried nevertheless.
+STUCK_ATTEMPTS: Final = 5
+#: ``last_error`` of a key whose process died while it ran; such a key runs alone until it succeeds.
+CRASHED: Final = "The process died while it ran this key."
 
 UPSERT = """
 INSERT INTO compute_work AS queued (kind, key, shard, not_before, enqueued_at)
-SELECT kind, key, shard, compute_now() + delay_ms * interval '1 millisecond', compute_now()
-FROM unnest(%s::text[], %s::text[], %s::smallint[], %s::bigint[]) AS wanted (kind, key, shard, delay_ms)
-ORDER BY kind, key
+SELECT kind, key, shard, clock.time + delay_ms * interval '1 millisecond', clock.time
+FROM unnest(%s::text[], %s::text[], %s::smallint[], %s::bigint[]) AS wanted (kind, key, shard, delay_ms),
+     (SELECT compute_now() AS time) AS clock
+ORDER BY kind COLLATE "C", key COLLATE "C"
 ON CONFLICT (kind, key) DO UPDATE SET
   generation = queued.generation + 1,
   not_before = LEAST(queued.not_before, GREATEST(EXCLUDED.not_before, queued.retry_floor))
+"""
+
+# Resync and seeding: never touches a row that is queued, so it can defeat no backoff.
+INSERT_MISSING = """
+INSERT INTO compute_work (kind, key, shard, not_before, enqueued_at, every_ms)
+SELECT kind, key, shard, clock.time + delay_ms * interval '1 millisecond', clock.time, every_ms
+FROM unnest(%s::text[], %s::text[], %s::smallint[], %s::bigint[], %s::bigint[])
+       AS wanted (kind, key, shard, delay_ms, every_ms),
+     (SELECT compute_now() AS time) AS clock
+ORDER BY kind COLLATE "C", key COLLATE "C"
+ON CONFLICT (kind, key) DO NOTHING
+"""
+
+# A key that became periodic, or whose interval changed, or that is periodic no more. Takes work rows in order.
+ADOPT_PERIODIC = """
+WITH wanted AS (
+  SELECT * FROM unnest(%(kinds)s::text[], %(keys)s::text[], %(every)s::bigint[]) AS w (kind, key, every_ms)
+), changed AS MATERIALIZED (
+  SELECT queued.kind, queued.key, wanted.every_ms
+  FROM compute_work queued LEFT JOIN wanted ON wanted.kind = queued.kind AND wanted.key = queued.key
+  WHERE queued.kind = ANY(%(hosted)s::text[]) AND queued.every_ms IS DISTINCT FROM wanted.every_ms
+    AND (queued.every_ms IS NOT NULL OR wanted.every_ms IS NOT NULL)
+  ORDER BY queued.kind, queued.key
+  FOR UPDATE OF queued
+)
+UPDATE compute_work queued SET every_ms = changed.every_ms
+FROM changed WHERE queued.kind = changed.kind AND queued.key = changed.key
+"""
+
+# One bounded index descent a shard; LIMIT stops at the first shards that fill it, so the caller rotates them.
+CLAIM = """
+SELECT due.id, due.key, due.shard, due.generation, due.attempts, due.every_ms, due.not_before, due.suspect
+FROM unnest(%(shards)s::smallint[]) AS held (shard)
+CROSS JOIN LATERAL (
+  SELECT queued.id, queued.key, queued.shard, queued.generation, queued.attempts, queued.every_ms,
+         queued.not_before, COALESCE(queued.last_error = %(crashed)s, false) AS suspect
+  FROM compute_work queued
+  WHERE queued.kind = %(kind)s AND queued.shard = held.shard AND queued.not_before <= (SELECT compute_now())
+    AND queued.key <> ALL(%(running)s::text[])
+  ORDER BY queued.not_before
+  LIMIT %(per_shard)s
+) AS due
+LIMIT %(limit)s
+"""
+
+# Lease rows FOR KEY SHARE in name order, then work rows FOR UPDATE in key order; rows an enqueuer holds are left.
+_ENDED = """
+WITH fence AS MATERIALIZED (
+  SELECT lease.name
+  FROM unnest(%(leases)s::text[], %(epochs)s::bigint[]) AS held (name, epoch)
+  JOIN compute_leases lease ON lease.name = held.name AND lease.epoch = held.epoch
+  JOIN compute_workers member ON member.id = lease.holder
+  WHERE lease.holder = %(member)s AND member.expires_at > (SELECT compute_now())
+  ORDER BY lease.name
+  FOR KEY SHARE OF lease
+), ended AS MATERIALIZED (
+  SELECT queued.kind, queued.key{columns}
+  FROM unnest(%(keys)s::text[], %(ids)s::bigint[], %(generations)s::bigint[], %(names)s::text[]{arrays})
+         AS ran (key, id, generation, name{fields})
+  JOIN fence ON fence.name = ran.name
+  JOIN compute_work queued ON queued.kind = %(kind)s AND queued.key = ran.key AND queued.id = ran.id{and_generation}
+  ORDER BY queued.kind, queued.key
+  FOR UPDATE OF queued SKIP LOCKED
+)
+"""
+
+FINISH_DONE = (
+    _ENDED.format(columns="", arrays="", fields="", and_generation=" AND queued.generation = ran.generation")
+    + """
+DELETE FROM compute_work queued USING ended
+WHERE queued.kind = ended.kind AND queued.key = ended.key
+RETURNING queued.key
+"""
+)
+
+# A key that stays: periodic (comes back after `wait_ms`), SYNC_AGAIN (wait 0: the tail of the queue), or DONE but
+# enqueued meanwhile. It succeeded, so its failures are forgotten.
+FINISH_STAY = (
+    _ENDED.format(
+        columns=", ran.generation, ran.wait_ms",
+        arrays=", %(waits)s::bigint[]",
+        fields=", wait_ms",
+        and_generation="",
+    )
+    + """
+UPDATE compute_work queued SET
+  not_before = clock.time
+    + CASE WHEN queued.generation = ended.generation THEN ended.wait_ms ELSE 0 END * interval '1 millisecond',
+  attempts = 0, retry_floor = NULL, last_error = NULL, last_error_at = NULL
+FROM ended, (SELECT compute_now() AS time) AS clock
+WHERE queued.kind = ended.kind AND queued.key = ended.key
+RETURNING queued.key
+"""
+)
+
+# Enqueued while it failed: the change may have mended it, so it waits only for its floor.
+FINISH_FAILED = (
+    _ENDED.format(
+        columns=", ran.generation, ran.wait_ms, ran.floor_ms, ran.error",
+        arrays=", %(waits)s::bigint[], %(floors)s::bigint[], %(errors)s::text[]",
+        fields=", wait_ms, floor_ms, error",
+        and_generation="",
+    )
+    + """
+UPDATE compute_work queued SET
+  attempts = queued.attempts + 1,
+  not_before = clock.time + interval '1 millisecond'
+    * CASE WHEN queued.generation = ended.generation THEN ended.wait_ms ELSE ended.floor_ms END,
+  retry_floor = clock.time + ended.floor_ms * interval '1 millisecond',
+  last_error = ended.error, last_error_at = clock.time
+FROM ended, (SELECT compute_now() AS time) AS clock
+WHERE queued.kind = ended.kind AND queued.key = ended.key
+RETURNING queued.key
+"""
+)
+
+REQUEUE = """
+UPDATE compute_work SET generation = generation + 1, not_before = compute_now(), retry_floor = NULL
+WHERE kind = %s AND key = %s
+RETURNING shard
+"""
+
+# The earliest row that is not due yet, so that a timer can wait for it instead of a poll. One descent a shard.
+NEXT_DUE = """
+SELECT EXTRACT(EPOCH FROM min(soonest.not_before) - (SELECT compute_now()))
+FROM unnest(%(kinds)s::text[]) AS hosted (kind)
+CROSS JOIN unnest(%(shards)s::smallint[]) AS held (shard)
+CROSS JOIN LATERAL (
+  SELECT queued.not_before FROM compute_work queued
+  WHERE queued.kind = hosted.kind AND queued.shard = held.shard AND queued.not_before > (SELECT compute_now())
+  ORDER BY queued.not_before LIMIT 1
+) AS soonest
+"""
+
+STATS = """
+SELECT kind, count(*), count(*) FILTER (WHERE not_before <= clock.time),
+       count(*) FILTER (WHERE attempts >= %s), count(*) FILTER (WHERE attempts > 0),
+       GREATEST(EXTRACT(EPOCH FROM clock.time - min(not_before)), 0)
+FROM compute_work, (SELECT compute_now() AS time) AS clock
+GROUP BY kind, clock.time ORDER BY kind
 """
 
 
@@ -28,6 +183,46 @@ class WorkRow:
     key: str
     shard: int
     delay_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A due key as it was read: what a finish must match."""
+
+    id: int
+    key: str
+    shard: int
+    generation: int
+    attempts: int
+    every_ms: int | None
+    due_at: datetime
+    #: The process that ran it last died.
+    suspect: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A run that ended: the claim, the lease it ran under, and for a failure what went wrong."""
+
+    claimed: Claimed
+    lease: str
+    epoch: int
+    #: Milliseconds until the key comes back; for a failure the backoff.
+    wait_ms: int = 0
+    floor_ms: int = 0
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class KindStats:
+    """One reconciler's queue: how many rows, how many of them due, stuck or failing; age in seconds."""
+
+    kind: str
+    depth: int
+    due: int
+    stuck: int
+    failing: int
+    oldest_due_seconds: float
 
 
 def upsert(cursor: Any, rows: Sequence[WorkRow]) -> None:
@@ -47,3 +242,129 @@ def upsert(cursor: Any, rows: Sequence[WorkRow]) -> None:
             [row.delay_ms for row in ordered],
         ],
     )
+
+
+def insert_missing(cursor: Any, rows: Iterable[WorkRow], every_ms: Mapping[tuple[str, str], int] | None = None) -> int:
+    """Enqueue those of ``rows`` that are not queued, and say how many; queued ones are left as they are."""
+    every = every_ms or {}
+    ordered = sorted({(row.kind, row.key): row for row in rows}.values(), key=lambda row: (row.kind, row.key))
+    if not ordered:
+        return 0
+    cursor.execute(
+        INSERT_MISSING,
+        [
+            [row.kind for row in ordered],
+            [row.key for row in ordered],
+            [row.shard for row in ordered],
+            [row.delay_ms for row in ordered],
+            [every.get((row.kind, row.key)) for row in ordered],
+        ],
+    )
+    return int(cursor.rowcount)
+
+
+def seed_periodic(
+    cursor: Any, hosted: Sequence[str], rows: Sequence[WorkRow], every_ms: Mapping[tuple[str, str], int]
+) -> None:
+    """Make every declared periodic key exist with its interval; a key no longer declared stops coming back."""
+    insert_missing(cursor, rows, every_ms)
+    cursor.execute(
+        ADOPT_PERIODIC,
+        {
+            "hosted": list(hosted),
+            "kinds": [row.kind for row in rows],
+            "keys": [row.key for row in rows],
+            "every": [every_ms[row.kind, row.key] for row in rows],
+        },
+    )
+
+
+def claim(
+    cursor: Any, kind: str, shards: Sequence[int], *, running: Sequence[str], limit: int, per_shard: int
+) -> list[Claimed]:
+    """Read up to ``limit`` due keys of ``kind`` on ``shards`` that are not in ``running``; write nothing."""
+    cursor.execute(
+        CLAIM,
+        {
+            "shards": list(shards),
+            "kind": kind,
+            "running": list(running),
+            "limit": limit,
+            "per_shard": per_shard,
+            "crashed": CRASHED,
+        },
+    )
+    return [Claimed(*row) for row in cursor.fetchall()]
+
+
+def finish_done(cursor: Any, member: str, kind: str, ended: Sequence[Ended]) -> set[str]:
+    """Delete keys that nobody enqueued since they were claimed; returns the ones deleted."""
+    return _finish(cursor, FINISH_DONE, member, kind, ended)
+
+
+def finish_stay(cursor: Any, member: str, kind: str, ended: Sequence[Ended]) -> set[str]:
+    """Put keys back with their failures forgotten, due after ``wait_ms`` or at once when enqueued meanwhile."""
+    return _finish(cursor, FINISH_STAY, member, kind, ended, waits=[run.wait_ms for run in ended])
+
+
+def finish_failed(cursor: Any, member: str, kind: str, ended: Sequence[Ended]) -> set[str]:
+    """Put keys back with one more attempt, their error, and a time below which no enqueue may pull them."""
+    return _finish(
+        cursor,
+        FINISH_FAILED,
+        member,
+        kind,
+        ended,
+        waits=[run.wait_ms for run in ended],
+        floors=[run.floor_ms for run in ended],
+        errors=[sanitise(run.error) for run in ended],
+    )
+
+
+def _finish(cursor: Any, sql: str, member: str, kind: str, ended: Sequence[Ended], **arrays: list[Any]) -> set[str]:
+    if not ended:
+        return set()
+    leases = sorted({(run.lease, run.epoch) for run in ended})
+    cursor.execute(
+        sql,
+        {
+            "member": member,
+            "kind": kind,
+            "leases": [name for name, _ in leases],
+            "epochs": [epoch for _, epoch in leases],
+            "keys": [run.claimed.key for run in ended],
+            "ids": [run.claimed.id for run in ended],
+            "generations": [run.claimed.generation for run in ended],
+            "names": [run.lease for run in ended],
+            **arrays,
+        },
+    )
+    return {key for (key,) in cursor.fetchall()}
+
+
+def requeue(cursor: Any, kind: str, key: str) -> int | None:
+    """Make a queued key due now and forget its floor; returns its shard, or None when it is not queued."""
+    cursor.execute(REQUEUE, [kind, key])
+    row = cursor.fetchone()
+    return None if row is None else int(row[0])
+
+
+def next_due(cursor: Any, kinds: Sequence[str], shards: Sequence[int]) -> timedelta | None:
+    """How long until the earliest key that is not due yet becomes due; None when there is none."""
+    cursor.execute(NEXT_DUE, {"kinds": list(kinds), "shards": list(shards)})
+    seconds = cursor.fetchone()[0]
+    return None if seconds is None else timedelta(seconds=float(seconds))
+
+
+def stats(cursor: Any) -> list[KindStats]:
+    """Each kind's queue, by name; reads the whole table."""
+    cursor.execute(STATS, [STUCK_ATTEMPTS])
+    return [KindStats(*row[:5], float(row[5])) for row in cursor.fetchall()]
+
+
+def sanitise(text: str) -> str:
+    """Make ``text`` storable: no NUL, no lone surrogate, at most :data:`MAX_ERROR_BYTES` bytes of UTF-8."""
+    raw = text.replace("\x00", "").encode("utf-8", errors="replace")
+    if len(raw) <= MAX_ERROR_BYTES:
+        return raw.decode("utf-8")
+    return raw[: MAX_ERROR_BYTES - 3].decode("utf-8", errors="ignore") + "…"

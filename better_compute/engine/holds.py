@@ -1,0 +1,41 @@
+"""A lease as its holder knows it, with the signal that its runs are given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from threading import Event
+
+from better_compute.contract.ports import LeaseInfo
+
+
+class Abort:
+    """The :class:`better_compute.contract.ports.Signal` of a run."""
+
+    __slots__ = ("_event",)
+
+    def __init__(self) -> None:
+        self._event = Event()
+
+    @property
+    def aborted(self) -> bool:
+        """Whether the run should end."""
+        return self._event.is_set()
+
+    def wait(self, timeout: float) -> bool:
+        """Sleep up to ``timeout`` seconds; True as soon as the run should end."""
+        return self._event.wait(timeout)
+
+    def set(self) -> None:
+        """Ask the run to end."""
+        self._event.set()
+
+
+@dataclass(slots=True)
+class Hold:
+    """A lease this process took. ``shard`` is None for a singleton."""
+
+    lease: LeaseInfo
+    shard: int | None = None
+    abort: Abort = field(default_factory=Abort)
+    #: To be given back as soon as nothing runs under it; no key is started any more.
+    leaving: bool = False

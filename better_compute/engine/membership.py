@@ -1,0 +1,198 @@
+"""One process's membership of a role: who it is, which leases it holds, and until when it may trust that.
+
+Every step is a plain function of the database, driven by the keeper thread of a worker, by ``tick()`` and
+by tests alike; nothing here starts a thread or sleeps.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any, Final
+from uuid import uuid4
+
+from better_compute import conf
+from better_compute.contract.ports import LeaseInfo
+from better_compute.contract.reconcilers import Reconciler, Role
+from better_compute.engine.holds import Hold
+from better_compute.engine.rendezvous import assign, prefer
+from better_compute.engine.shards import SHARDS
+from better_compute.store import leases
+
+#: Among a member's kinds: it runs a sharded reconciler, so it takes part in sharing the shards.
+SHARED: Final = "shard:*"
+
+
+@dataclass(slots=True)
+class Membership:
+    """A member of ``role``.
+
+    Parameters
+    ----------
+    reconcilers
+        The reconcilers of this role that the process hosts, by name.
+    connections
+        PostgreSQL connections the process may hold, for doctor.
+    """
+
+    role: Role
+    reconcilers: Mapping[str, Reconciler]
+    connections: int = 0
+    settings: conf.Worker = field(default_factory=lambda: conf.current().worker)
+    id: str = ""
+    holds: dict[str, Hold] = field(default_factory=dict)
+    #: Scopes an operator has paused.
+    paused: frozenset[str] = frozenset()
+    _trusted_until: float = 0.0
+    _takes: bool = True
+
+    @property
+    def sharded(self) -> bool:
+        """Whether it takes part in sharing the shards: only when it runs a sharded reconciler of its own."""
+        return any(reconciler.shard_by != "none" for reconciler in self.reconcilers.values())
+
+    @property
+    def trusted(self) -> bool:
+        """Whether no lease can have been lost yet: true up to a margin before the end that was last written."""
+        return monotonic() < self._trusted_until
+
+    def lease_names(self) -> dict[str, int | None]:
+        """Every lease this member could use, with its shard."""
+        names: dict[str, int | None] = {}
+        if self.sharded:
+            names.update({leases.shard_lease(self.role, shard): shard for shard in range(SHARDS)})
+        for name, reconciler in self.reconcilers.items():
+            if reconciler.shard_by == "none":
+                names[leases.singleton_lease(name)] = None
+        return names
+
+    def hold_for(self, reconciler: Reconciler, shard: int) -> Hold | None:
+        """The hold under which a key of ``reconciler`` on ``shard`` may run; None when there is none."""
+        if reconciler.shard_by == "none":
+            return self.holds.get(leases.singleton_lease(reconciler.name))
+        return self.holds.get(leases.shard_lease(self.role, shard))
+
+    def holds_of(self, reconciler: Reconciler) -> list[Hold]:
+        """The holds under which keys of ``reconciler`` may be started."""
+        if reconciler.shard_by == "none":
+            hold = self.holds.get(leases.singleton_lease(reconciler.name))
+            found = [] if hold is None else [hold]
+        else:
+            found = [hold for hold in tuple(self.holds.values()) if hold.shard is not None]
+        return [hold for hold in found if not hold.leaving and not hold.abort.aborted]
+
+    def is_paused(self, kind: str) -> bool:
+        """Whether an operator has paused ``kind`` or this member."""
+        return f"kind:{kind}" in self.paused or f"member:{self.id}" in self.paused
+
+    def join(self, cursor: Any) -> None:
+        """Register under a fresh id, holding nothing."""
+        self.distrust()
+        self.holds.clear()
+        fresh = str(uuid4())
+        self.id = fresh if self.role == "controllers" else f"{self.role}/{fresh}"
+        sent = monotonic()
+        leases.register(
+            cursor,
+            id=self.id,
+            role=self.role,
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            ttl_ms=self.settings.ttl_ms,
+            connections=self.connections,
+            kinds=[*self.reconcilers, *([SHARED] if self.sharded else [])],
+        )
+        leases.ensure(cursor, self.lease_names())
+        self._trust(sent)
+
+    def renew(self, cursor: Any) -> bool:
+        """Push the end ahead. False when this member is dead: it must stop its runs and join anew."""
+        sent = monotonic()
+        if not leases.renew(cursor, self.id, self.settings.ttl_ms):
+            self.distrust()
+            return False
+        self._trust(sent)
+        return True
+
+    def distrust(self) -> None:
+        """Trust no lease until the next renewal, and ask every run to end."""
+        self._trusted_until = 0.0
+        for hold in tuple(self.holds.values()):
+            hold.abort.set()
+
+    def bury(self, cursor: Any) -> list[str]:
+        """Bury members that are dead; their leases become free and their keys suspects."""
+        # A little more than one beat, so that a renewal under way is no missed one.
+        beat_ms = round(self.settings.tick_ms * 1.1)
+        return leases.bury(cursor, self.id, ttl_ms=self.settings.ttl_ms, beat_ms=beat_ms)
+
+    def balance(self, cursor: Any, running: Callable[[str], bool] = lambda lease: False) -> bool:
+        """Give back what others should hold and take what this member should; True when anything changed.
+
+        ``running`` tells whether a key runs under a lease: such a lease starts no more and goes later.
+        """
+        self.paused = leases.paused(cursor)
+        wanted = self.wanted(leases.live_members(cursor))
+        for name, hold in self.holds.items():
+            hold.leaving = name not in wanted
+        given = self.give_back(cursor, [name for name, hold in self.holds.items() if hold.leaving], running)
+        taken = self.take(cursor, [name for name in wanted if name not in self.holds])
+        return bool(given or taken)
+
+    def wanted(self, members: Iterable[leases.Member]) -> set[str]:
+        """The leases this member should hold, of the members that live; every member computes the same."""
+        peers = [member for member in members if member.role == self.role and not member.draining]
+        names: set[str] = set()
+        if self.sharded:
+            sharers = [member.id for member in peers if SHARED in member.kinds]
+            shards = [leases.shard_lease(self.role, shard) for shard in range(SHARDS)]
+            names.update(name for name, owner in assign(shards, sharers).items() if owner == self.id)
+        for kind, reconciler in self.reconcilers.items():
+            if reconciler.shard_by == "none":
+                name = leases.singleton_lease(kind)
+                if prefer(name, [member.id for member in peers if kind in member.kinds]) == self.id:
+                    names.add(name)
+        return names
+
+    def take(self, cursor: Any, names: Collection[str]) -> dict[str, int]:
+        """Take those of ``names`` that are free; returns their epochs."""
+        if not names or not self._takes:
+            return {}
+        taken = leases.acquire(cursor, self.id, names)
+        shards = self.lease_names()
+        for name, epoch in taken.items():
+            self.holds[name] = Hold(LeaseInfo(name, self.id, epoch), shards[name])
+        return taken
+
+    def give_back(
+        self, cursor: Any, names: Collection[str], running: Callable[[str], bool] = lambda lease: False
+    ) -> set[str]:
+        """Give back those of ``names`` under which nothing runs; returns them."""
+        idle = [name for name in names if not running(name)]
+        given = leases.release(cursor, self.id, idle) if idle else set()
+        for name in given:
+            self.holds.pop(name, None)
+        return given
+
+    def retire(self, cursor: Any) -> None:
+        """Take no more leases and let others plan without this member; what it holds it keeps for now."""
+        self._takes = False
+        leases.drain(cursor, self.id)
+
+    def leave(self, cursor: Any) -> None:
+        """Give back everything and end the membership."""
+        leases.release(cursor, self.id, list(self.holds))
+        leases.leave(cursor, self.id)
+        self.distrust()
+        self.holds.clear()
+
+    def _trust(self, sent: float) -> None:
+        margin_ms = min(1_000, self.settings.ttl_ms // 5)
+        self._trusted_until = sent + (self.settings.ttl_ms - margin_ms) / 1_000
+        for hold in tuple(self.holds.values()):
+            if hold.abort.aborted:
+                # Still the same lease and epoch: runs that were asked to end do, later ones may start.
+                self.holds[hold.lease.name] = Hold(hold.lease, hold.shard, leaving=hold.leaving)

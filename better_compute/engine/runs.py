@@ -1,0 +1,191 @@
+"""Runs keys of one reconciler under leases, and says how each ended. Writes nothing of the queue."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Final
+
+from django.db import connections
+from psycopg import errors
+
+from better_compute import conf
+from better_compute.contract.errors import LeaseLost
+from better_compute.contract.module import ModuleSpec
+from better_compute.contract.reconcilers import DONE, SYNC_AGAIN, BatchReconciler, Outcome, Reconciler
+from better_compute.engine import backoff
+from better_compute.engine.contexts import BoundReconcileContext
+from better_compute.engine.holds import Hold
+from better_compute.store import leases, work
+from better_compute.store.sql import SqlPort
+from better_compute.store.work import Claimed, Ended
+
+log: Final = logging.getLogger(__name__)
+
+_OUTSIDE_FENCE: Final = (
+    "a write outside ctx.sql.transaction(), which a worker's connection refuses because no fence would guard it"
+)
+
+
+@dataclass(slots=True)
+class Batch:
+    """Keys of one kind that ended, until they are written; ``lost`` counts those whose lease was gone."""
+
+    kind: str
+    done: list[Ended] = field(default_factory=list)
+    stay: list[Ended] = field(default_factory=list)
+    failed: list[Ended] = field(default_factory=list)
+    lost: int = 0
+
+    @property
+    def ran(self) -> int:
+        """How many keys were run."""
+        return len(self.done) + len(self.stay) + len(self.failed) + self.lost
+
+    def settle(self, hold: Hold, claimed: Claimed, outcome: Outcome) -> None:
+        """Note a run that answered."""
+        name, epoch = hold.lease.name, hold.lease.epoch
+        if outcome is SYNC_AGAIN:
+            self.stay.append(Ended(claimed, name, epoch))
+        elif claimed.every_ms is not None:
+            self.stay.append(Ended(claimed, name, epoch, wait_ms=claimed.every_ms))
+        else:
+            self.done.append(Ended(claimed, name, epoch))
+
+    def fail(self, hold: Hold, claimed: Claimed, error: str) -> None:
+        """Note a run that raised."""
+        wait = backoff.wait_ms(claimed.attempts)
+        self.failed.append(Ended(claimed, hold.lease.name, hold.lease.epoch, wait, backoff.floor_ms(wait), error=error))
+
+    def write(self, cursor: object, member: str) -> set[str]:
+        """Write every end, fenced; returns the keys that stay queued although they answered DONE."""
+        deleted = work.finish_done(cursor, member, self.kind, self.done)
+        left = [run for run in self.done if run.claimed.key not in deleted]
+        forgiven = [run for run in left if run.claimed.attempts]
+        work.finish_stay(cursor, member, self.kind, self.stay + forgiven)
+        work.finish_failed(cursor, member, self.kind, self.failed)
+        return {run.claimed.key for run in left}
+
+
+def context_for(spec: ModuleSpec, holds: Sequence[Hold]) -> BoundReconcileContext:
+    """The context of a run under ``holds``; ``shard`` is None when they are several."""
+    found = sorted({hold.lease.name: hold.lease for hold in holds}.values(), key=lambda lease: lease.name)
+
+    def fence() -> None:
+        with connections[conf.current().database].cursor() as cursor:
+            leases.fence_all(cursor, found)
+
+    return BoundReconcileContext(
+        module=spec.name,
+        sql=SqlPort(first=fence),
+        options=spec.options,
+        log=logging.getLogger(f"better_compute.module.{spec.name}"),
+        shard=holds[0].shard if len(found) == 1 else None,
+        lease=found[0],
+        signal=holds[0].abort,
+    )
+
+
+def run_keys(
+    spec: ModuleSpec,
+    reconciler: Reconciler,
+    claims: Sequence[tuple[Claimed, Hold]],
+    *,
+    may_start: Callable[[Hold], bool],
+    until: float | None = None,
+    started: Callable[[Sequence[str]], None] = lambda keys: None,
+) -> Batch:
+    """Run keys one after the other, or in one call for a :class:`BatchReconciler`.
+
+    Parameters
+    ----------
+    may_start
+        Asked before each key: whether its lease is still trusted.
+    until
+        ``time.monotonic()`` after which no further key is started; the rest stays queued.
+    started
+        Told which keys are about to run, and of none when they have.
+    """
+    batch = Batch(reconciler.name)
+    if isinstance(reconciler, BatchReconciler):
+        group = [(claimed, hold) for claimed, hold in claims if may_start(hold)]
+        if group:
+            started([claimed.key for claimed, _ in group])
+            _run_many(spec, reconciler, group, batch)
+            started(())
+        return batch
+    for claimed, hold in claims:
+        if until is not None and batch.ran and monotonic() >= until:
+            break
+        if may_start(hold):
+            started((claimed.key,))
+            _run_one(spec, reconciler, claimed, hold, batch)
+    started(())
+    return batch
+
+
+def _run_one(spec: ModuleSpec, reconciler: Reconciler, claimed: Claimed, hold: Hold, batch: Batch) -> None:
+    try:
+        outcome = _outcome(reconciler.run(context_for(spec, [hold]), claimed.key))
+    except LeaseLost:
+        hold.abort.set()
+        batch.lost += 1
+    except (Exception, SystemExit) as error:
+        batch.fail(hold, claimed, _describe(reconciler, claimed.key, error))
+    else:
+        batch.settle(hold, claimed, outcome)
+
+
+def _run_many(
+    spec: ModuleSpec, reconciler: BatchReconciler, group: Sequence[tuple[Claimed, Hold]], batch: Batch
+) -> None:
+    keys = [claimed.key for claimed, _ in group]
+    try:
+        answers = reconciler.run_many(context_for(spec, [hold for _, hold in group]), keys)
+        outcomes = [_outcome(answers.get(key, DONE)) for key in keys]
+    except LeaseLost:
+        for _, hold in group:
+            hold.abort.set()
+        batch.lost += len(group)
+    except (Exception, SystemExit) as error:
+        described = _describe(reconciler, keys[0] if len(keys) == 1 else f"{len(keys)} keys", error)
+        for claimed, hold in group:
+            batch.fail(hold, claimed, described)
+    else:
+        for (claimed, hold), outcome in zip(group, outcomes, strict=True):
+            batch.settle(hold, claimed, outcome)
+
+
+def _outcome(answer: object) -> Outcome:
+    try:
+        return Outcome(answer)  # type: ignore[arg-type]
+    except ValueError:
+        raise TypeError(f"run answered {answer!r}; return DONE or SYNC_AGAIN.") from None
+
+
+def _describe(reconciler: Reconciler, what: str, error: BaseException) -> str:
+    """Log the failure with its stack, mend the connection, and return what the row will say."""
+    log.error("%s failed for %s", reconciler.name, what, exc_info=error)
+    text = f"{type(error).__name__}: {error}"
+    connection = connections[conf.current().database]
+    if isinstance(error.__cause__, errors.ReadOnlySqlTransaction) and not _is_standby(connection):
+        text += f" (This was {_OUTSIDE_FENCE}.)"
+    if not connection.in_atomic_block:
+        # After a failover or a killed backend the next key must not meet the same dead connection.
+        connection.close_if_unusable_or_obsolete()
+    return text
+
+
+def _is_standby(connection: object) -> bool:
+    """Tell a failover's read-only server from our own guard; a standby's connection is dropped."""
+    try:
+        with connection.cursor() as cursor:  # type: ignore[attr-defined]
+            cursor.execute("SELECT pg_is_in_recovery()")
+            standby = bool(cursor.fetchone()[0])
+    except Exception:
+        standby = True
+    if standby:
+        connection.close()  # type: ignore[attr-defined]
+    return standby

@@ -1,0 +1,9 @@
+"""For module authors' tests: an empty store, and a clock that moves.
+
+``compute.jobs[name].tick()`` steps a reconciler; ``compute.api`` calls a method in process.
+"""
+
+from better_compute.testing.clock import advance_clock, reset_clock
+from better_compute.testing.store import clear_store
+
+__all__ = ["advance_clock", "clear_store", "reset_clock"]

@@ -1,0 +1,14 @@
+"""Empties what tests leave behind in the core's tables."""
+
+from __future__ import annotations
+
+from better_compute.store import fixture
+
+
+def clear_store() -> None:
+    """Delete work, pauses, leases, members, processes, outbox and audit records, and set the clock right.
+
+    Needs the role that owns the tables: append-only triggers are disabled inside the transaction, which
+    the role that serves cannot do. The migration ledger and the store's identity stay.
+    """
+    fixture.clear()
