@@ -35,7 +35,7 @@ def serve(spec: MethodSpec, request: HttpRequest) -> HttpResponse:
 def refuse(request: HttpRequest, error: BaseException, headers: Mapping[str, str] | None = None) -> HttpResponse:
     """The problem document of a refusal, with the headers that go with its code."""
     id = request_id(request)
-    refused = problem.refusal(error, id)
+    refused = error if isinstance(error, ComputeError) else problem.refusal(error, id)
     response = _respond(request, problem.encode(refused, id), refused.status, problem.CONTENT_TYPE)
     if refused.retry_after is not None:
         response["Retry-After"] = str(refused.retry_after)

@@ -73,8 +73,8 @@ class ComputeViewSet(MethodGroup, ViewSet):
             if hasattr(cls.__dict__[name], DECLARATION):
                 raise ComputeError(
                     ErrorCode.INVALID_CONFIG,
-                    f"{cls.__module__}.{cls.__qualname__} declares a method named {name!r}, which ComputeViewSet needs.",
-                    mend="Give the method another name.",
+                    f"{cls.__module__}.{cls.__qualname__} declares a method named {name!r}.",
+                    mend="Give the method another name; ComputeViewSet needs this one.",
                 )
 
     def serve(self, request: Request, **_: Any) -> HttpResponse:

@@ -1,0 +1,141 @@
+"""The core's own methods: what stands here (``system``) and the work queue (``work``)."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from importlib import import_module
+from typing import Annotated
+
+import django
+
+from better_compute import (
+    ComputeError,
+    ComputeViewSet,
+    ErrorCode,
+    Input,
+    Meta,
+    MethodContext,
+    Output,
+    Report,
+    Resource,
+    __version__,
+    compute_method,
+    doctor,
+    registry,
+)
+from better_compute.contract.module import ModuleSpec
+from better_compute.store import transaction
+
+
+class Versions(Output):
+    """Versions of what serves."""
+
+    core: str
+    django: str
+    python: str
+    postgresql: str
+
+
+class HostedModule(Output):
+    """One hosted module: its names, its version where its package states one, and how much it brings."""
+
+    name: str
+    label: str
+    path: str
+    plugin_id: str | None
+    version: str | None
+    migrations: int
+    methods: int
+    reconcilers: int
+    command_kinds: int
+    extensions: int
+    actions: int
+
+
+class HostedModules(Output):
+    """Modules in hosted order; ``fingerprint`` is the same for processes that host the same."""
+
+    fingerprint: str
+    modules: list[HostedModule]
+
+
+class RequeueInput(Input):
+    """A queued key, by its reconciler's name and the key."""
+
+    kind: Annotated[str, Meta(pattern=r"^[a-z][a-z0-9._-]{0,63}$(?!\n)")]
+    key: Annotated[str, Meta(min_length=1, max_length=512)]
+
+
+class Requeued(Output):
+    """The key that is due now."""
+
+    kind: str
+    key: str
+
+
+class System(ComputeViewSet):
+    """The installation itself."""
+
+    @compute_method(action="compute:system:read", kind="query", resource=lambda _: Resource("system", "installation"))
+    def self_check(self, ctx: MethodContext) -> Report:
+        """Report what an operator should act on, as `manage.py doctor` does."""
+        return doctor.report()
+
+    @compute_method(action="compute:system:read", kind="query", resource=lambda _: Resource("system", "installation"))
+    def version(self, ctx: MethodContext) -> Versions:
+        """Tell the versions of the core, Django, Python and PostgreSQL."""
+        server = ctx.sql.query("SHOW server_version").rows[0]["server_version"]
+        return Versions(
+            core=__version__, django=django.get_version(), python=platform.python_version(), postgresql=server
+        )
+
+    @compute_method(action="compute:system:read", kind="query", resource=lambda _: Resource("system", "installation"))
+    def modules(self, ctx: MethodContext) -> HostedModules:
+        """List the hosted modules in hosted order."""
+        hosted = registry.current()
+        return HostedModules(fingerprint=hosted.fingerprint, modules=[_hosted(spec) for spec in hosted.modules])
+
+
+class Work(ComputeViewSet):
+    """The work queue."""
+
+    @compute_method(
+        action="compute:work:requeue",
+        kind="mutation",
+        resource=lambda i: Resource("system", f"work/{i.kind}/{i.key}"),
+    )
+    def requeue(self, ctx: MethodContext, input: RequeueInput) -> Requeued:
+        """Make a queued key due now, whatever its backoff."""
+        if not transaction.requeue(input.kind, input.key):
+            raise ComputeError(
+                ErrorCode.NOT_FOUND,
+                f"The key {input.key!r} of {input.kind!r} is not queued.",
+                mend="It may have run already; the work page of the admin lists what is queued.",
+            )
+        return Requeued(kind=input.kind, key=input.key)
+
+
+def _hosted(spec: ModuleSpec) -> HostedModule:
+    return HostedModule(
+        name=spec.name,
+        label=spec.label,
+        path=spec.path,
+        plugin_id=spec.plugin_id,
+        version=_version(spec),
+        migrations=len(spec.migrations),
+        methods=len(spec.methods),
+        reconcilers=len(spec.reconcilers),
+        command_kinds=len(spec.command_kinds),
+        extensions=len(spec.extensions),
+        actions=len(spec.catalog.actions),
+    )
+
+
+def _version(spec: ModuleSpec) -> str | None:
+    """The ``__version__`` of the module's package; built-in modules have the core's."""
+    if spec.path.partition(".")[0] in ("better_compute", "compute_modules"):
+        return __version__
+    package = sys.modules.get(spec.path) or import_module(spec.path)
+    version = getattr(package, "__version__", None)
+    return version if isinstance(version, str) else None
