@@ -26,6 +26,8 @@ def create_permissions(*, using: str = DEFAULT_DB_ALIAS, **_: Any) -> None:
 
     if not router.allow_migrate_model(using, Permission):
         return
+    # A flush empties the table behind the cache, and signals this again.
+    ContentType.objects.clear_cache()
     content_type = ContentType.objects.db_manager(using).get_for_model(Action, for_concrete_model=False)
     rows = Permission.objects.using(using)
     existing = set(rows.filter(content_type=content_type).values_list("codename", flat=True))
