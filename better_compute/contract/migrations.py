@@ -18,6 +18,12 @@ class ComputeMigration(migrations.Migration):
     owner: ClassVar[str | None] = None
     non_atomic_reason: ClassVar[str] = ""
 
+    def __init__(self, name: str, app_label: str) -> None:
+        super().__init__(name, app_label)
+        # Whatever a module needs of the core, it needs the ledger; its author need not say so.
+        if app_label != "compute" and not any(app == "compute" for app, _ in self.dependencies):
+            self.dependencies = [*self.dependencies, ("compute", "__first__")]
+
 
 class RunSqlFile(migrations.RunSQL):
     """Run a packaged SQL file, and another one to reverse it.

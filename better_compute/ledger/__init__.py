@@ -1,5 +1,6 @@
 """Migrations that cannot surprise: one lock, hosted order, one commit for each, and a ledger of them all."""
 
+from better_compute.ledger import drift
 from better_compute.ledger.errors import (
     Drifted,
     LedgerError,
@@ -8,7 +9,7 @@ from better_compute.ledger.errors import (
     MigrationFailed,
     Refused,
 )
-from better_compute.ledger.run import migrate, pending
+from better_compute.ledger.run import migrate, pending, planned, reader, rehash
 from better_compute.ledger.wrap import wrapped
 
 __all__ = [
@@ -18,7 +19,11 @@ __all__ = [
     "LockNotAcquired",
     "MigrationFailed",
     "Refused",
+    "drift",
     "migrate",
     "pending",
+    "planned",
+    "reader",
+    "rehash",
     "wrapped",
 ]

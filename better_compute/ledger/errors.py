@@ -23,6 +23,12 @@ class Refused(LedgerError):
 
     exit_code = 2
 
+    @classmethod
+    def all_of(cls, problems: Sequence[str]) -> Refused:
+        """One refusal that lists every problem."""
+        lines = "".join(f"\n  {problem}" for problem in problems)
+        return cls(f"The migrations break these rules, so nothing was run:{lines}")
+
 
 class LockNotAcquired(LedgerError):
     """Another migrator held the lock for longer than we were told to wait; nothing ran."""

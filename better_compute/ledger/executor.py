@@ -19,7 +19,7 @@ from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.state import ProjectState
 from psycopg import errors as postgres
 
-from better_compute.ledger.errors import LockLost, MigrationFailed
+from better_compute.ledger.errors import LockLost, MigrationFailed, Refused
 from better_compute.ledger.owners import Owner
 from better_compute.ledger.recorder import LedgerRecorder
 from better_compute.store import migration_lock
@@ -46,6 +46,8 @@ class LedgerExecutor(MigrationExecutor):
         Process id of the backend that holds the migration lock, or None when no lock is held (plans only).
     lock_timeout_ms
         How long each try of a migration waits for a table lock.
+    allow_fake
+        Whether hosted modules' migrations may be recorded without being run.
     """
 
     recorder: LedgerRecorder
@@ -58,17 +60,44 @@ class LedgerExecutor(MigrationExecutor):
         owners: Mapping[str, Owner],
         backend: int | None = None,
         lock_timeout_ms: int = LOCK_TIMEOUT_MS,
+        allow_fake: bool = False,
     ) -> None:
         super().__init__(connection, progress_callback)
         self.owners = owners
         self.backend = backend
         self.lock_timeout_ms = lock_timeout_ms
+        self.allow_fake = allow_fake
         self.recorder = LedgerRecorder(connection, owners, self.loader.disk_migrations)
         self.done: list[str] = []
         self.current: Migration | None = None
         self._passed: set[Migration] = set()
 
-    def migration_plan(self, targets: Sequence[Any], clean_start: bool = False) -> list[tuple[Migration, bool]]:
+    def migrate(
+        self,
+        targets: Any,
+        plan: Any = None,
+        state: ProjectState | None = None,
+        fake: bool = False,
+        fake_initial: bool = False,
+    ) -> ProjectState:
+        """Run ``plan``; a fake of a hosted module's migration is refused before the first one runs."""
+        if plan is None:
+            plan = self.migration_plan(targets)
+        if fake:
+            self._refuse_fakes([migration for migration, _ in plan])
+        return super().migrate(targets, plan=plan, state=state, fake=fake, fake_initial=fake_initial)
+
+    def _refuse_fakes(self, migrations: Sequence[Migration]) -> None:
+        names = [
+            self.owners[each.app_label].ledger_name(each.name) for each in migrations if each.app_label in self.owners
+        ]
+        if names and not self.allow_fake:
+            raise Refused(
+                f"Recording {', '.join(names)} without running it would let the ledger and the schema differ.",
+                mend="Run it for real; if the schema already holds what it makes, add --allow-fake.",
+            )
+
+    def migration_plan(self, targets: Any, clean_start: bool = False) -> list[tuple[Migration, bool]]:
         """Plan ``targets`` in hosted order, other apps first; dependencies still come before dependents."""
         return super().migration_plan(sorted(targets, key=self._place), clean_start=clean_start)
 
@@ -84,6 +113,8 @@ class LedgerExecutor(MigrationExecutor):
         if fake_initial and not fake:
             # Decided here, since Django would not tell whether it faked.
             fake, state = self.detect_soft_applied(state, migration)
+            if fake:
+                self._refuse_fakes([migration])
         if migration.app_label not in self.owners:
             state = super().apply_migration(state, migration, fake=fake)
         else:
@@ -111,7 +142,11 @@ class LedgerExecutor(MigrationExecutor):
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 with self._quietly(), self._transaction(migration):
-                    return super().apply_migration(state, migration, fake=fake)
+                    state = super().apply_migration(state, migration, fake=fake)
+                    if migration.replaces:
+                        # Django 5.2 records a squash itself only after the whole run; a crash must not come between.
+                        self.check_replacements()
+                    return state
             except OperationalError as error:
                 if not isinstance(error.__cause__, postgres.LockNotAvailable) or not migration.atomic:
                     raise

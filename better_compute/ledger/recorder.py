@@ -33,7 +33,7 @@ class LedgerRecorder(MigrationRecorder):
         self._owners = owners
         self._shipped = shipped
         self._running: Migration | None = None
-        self._action: ledger_rows.Action = "applied"
+        self._action: ledger_rows.Action = "adopted"
         self._started = 0.0
 
     @contextmanager
@@ -43,13 +43,14 @@ class LedgerRecorder(MigrationRecorder):
         try:
             yield
         finally:
-            self._running, self._action = None, "applied"
+            self._running, self._action = None, "adopted"
 
     def record_applied(self, app: str, name: str) -> None:
         """Record that a migration stands in the schema."""
         with transaction.atomic(using=self.connection.alias):
             super().record_applied(app, name)
-            self.append(app, name, self._action)
+            # Outside a run Django records a squash because all that it replaces is applied.
+            self.append(app, name, self._action, None if self._running else "all that it replaces is applied")
 
     def record_unapplied(self, app: str, name: str) -> None:
         """Record that a migration is out of the schema."""
@@ -67,16 +68,19 @@ class LedgerRecorder(MigrationRecorder):
         source = self._shipped.get((app, name)) or self._running
         elapsed = monotonic() - self._started if self._running else 0.0
         ledger_name = owner.ledger_name(name)
-        known = ledger_rows.standings(self.connection).get(ledger_name) if source is None else None
         ledger_rows.append(
             self.connection,
             ledger_rows.LedgerRow(
                 owner=owner.name,
                 name=ledger_name,
                 action=action,
-                checksum=checksum.of(source) if source else known.checksum if known else checksum.UNKNOWN,
+                checksum=checksum.of(source) if source else self._last_checksum(ledger_name),
                 version=owner.version,
                 reason=reason,
                 duration_ms=round(elapsed * 1000),
             ),
         )
+
+    def _last_checksum(self, ledger_name: str) -> str:
+        row = ledger_rows.standings(self.connection).get(ledger_name)
+        return row.checksum if row else checksum.UNKNOWN

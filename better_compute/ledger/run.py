@@ -5,17 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
+from typing import Any
 
 from django.apps import apps
+from django.core.checks import ERROR
 from django.core.management.sql import emit_post_migrate_signal, emit_pre_migrate_signal
 from django.db import DatabaseError
 from django.db.migrations import Migration
+from django.db.migrations.exceptions import (
+    BadMigrationError,
+    CircularDependencyError,
+    InconsistentMigrationHistory,
+    IrreversibleError,
+    NodeNotFoundError,
+)
 from django.db.migrations.state import ModelState, ProjectState
 from django.utils.module_loading import module_has_submodule
 
-from better_compute import conf
+from better_compute import conf, registry
 from better_compute.contract.errors import ComputeError
-from better_compute.ledger import engine, owners
+from better_compute.ledger import drift, engine, graph, owners, roles
 from better_compute.ledger.errors import LedgerError, MigrationFailed, Refused
 from better_compute.ledger.executor import LOCK_TIMEOUT_MS, LedgerExecutor, Progress
 from better_compute.ledger.owners import Owner
@@ -32,14 +41,24 @@ def pending(using: str | None = None, *, module: str | None = None) -> list[str]
     Refused
         When the modules, the graph or the database cannot be migrated at all.
     """
-    connection = engine.connect(using or conf.current().owner_database)
-    hosted = hosted_modules()
-    executor = LedgerExecutor(connection, owners=hosted)
+    executor = reader(using)
+    return [ledger_name for ledger_name, _ in planned(executor, module) if ledger_name]
+
+
+def planned(executor: LedgerExecutor, module: str | None = None) -> list[tuple[str, Migration]]:
+    """What would run, in order: the ledger name (empty for other apps' migrations) and the migration."""
     return [
-        hosted[migration.app_label].ledger_name(migration.name)
-        for migration, _ in executor.migration_plan(targets(executor, hosted, module))
-        if migration.app_label in hosted
+        (_ledger_name(migration, executor.owners), migration)
+        for migration, _ in executor.migration_plan(targets(executor, module))
     ]
+
+
+def reader(using: str | None = None) -> LedgerExecutor:
+    """An executor to ask for plans and drift, made without the lock."""
+    connection = engine.connect(using or conf.current().owner_database)
+    hosted = checked_modules()
+    with refusing_graph():
+        return LedgerExecutor(connection, owners=hosted)
 
 
 def migrate(
@@ -50,6 +69,8 @@ def migrate(
     say: Say | None = None,
     lock_wait: float = LOCK_WAIT_S,
     lock_timeout: float = LOCK_TIMEOUT_MS / 1000,
+    adopt: bool = False,
+    allow_fake: bool = False,
     verbosity: int = 0,
 ) -> list[str]:
     """Bring the database up to date and return the ledger names that this run applied.
@@ -61,9 +82,15 @@ def migrate(
     module
         Migrate only this module and what it depends on.
     progress
-        Called as Django's own executor calls it: action, migration, detail.
+        Called as Django's own executor calls it: action, migration, detail; first ``plan`` with its length.
+    say
+        Gets lines about waiting for another migrator, and about what was adopted.
     lock_wait, lock_timeout
         Seconds to wait for other migrators, and in each try for table locks.
+    adopt
+        Write into the ledger what was migrated around it.
+    allow_fake
+        Record an initial migration whose tables exist already instead of running it.
 
     Raises
     ------
@@ -71,22 +98,73 @@ def migrate(
         Refused, Drifted, LockNotAcquired or MigrationFailed; each has its exit code.
     """
     connection = engine.connect(using or conf.current().owner_database)
-    hosted = hosted_modules()
+    hosted = checked_modules()
+    roles.refuse(connection)
     with turn(connection, wait=lock_wait, say=say) as backend:
-        # Built under the lock, so that what another migrator has just applied is not planned again.
-        executor = LedgerExecutor(
-            connection, progress, owners=hosted, backend=backend, lock_timeout_ms=round(lock_timeout * 1000)
-        )
-        goals = targets(executor, hosted, module)
-        plan = executor.migration_plan(goals)
-        before = executor._create_project_state(with_applied_migrations=True)
-        _load_signal_handlers()
-        emit_pre_migrate_signal(verbosity, False, connection.alias, apps=before.apps, plan=plan)
-        with reported(executor):
-            after = executor.migrate(goals, plan=plan, state=before.clone())
-        _render(after)
-        emit_post_migrate_signal(verbosity, False, connection.alias, apps=after.apps, plan=plan)
+        with refusing_graph():
+            # Built under the lock, so that what another migrator has just applied is not planned again.
+            executor = LedgerExecutor(
+                connection,
+                progress,
+                owners=hosted,
+                backend=backend,
+                lock_timeout_ms=round(lock_timeout * 1000),
+                allow_fake=allow_fake,
+            )
+        for name in drift.adopt(executor) if adopt else ():
+            if say:
+                say(f"Adopted {name}.")
+        drift.refuse(executor)
+        with refusing_graph():
+            executor.loader.check_consistent_history(connection)
+        _run(executor, module, fake_initial=allow_fake, verbosity=verbosity)
+        roles.grant(connection)
     return executor.done
+
+
+def _run(executor: LedgerExecutor, module: str | None, *, fake_initial: bool, verbosity: int) -> None:
+    alias = executor.connection.alias
+    goals = targets(executor, module)
+    plan = executor.migration_plan(goals)
+    if executor.progress_callback:
+        executor.progress_callback("plan", None, len(plan))
+    before: ProjectState = executor._create_project_state(with_applied_migrations=True)  # type: ignore[attr-defined]
+    _load_signal_handlers()
+    emit_pre_migrate_signal(verbosity, False, alias, apps=before.apps, plan=plan)
+    with naming_failures(executor):
+        after = executor.migrate(goals, plan=plan, state=before.clone(), fake_initial=fake_initial)
+    _render(after)
+    emit_post_migrate_signal(verbosity, False, alias, apps=after.apps, plan=plan)
+
+
+def rehash(name: str, reason: str, using: str | None = None, *, lock_wait: float = LOCK_WAIT_S) -> None:
+    """Accept the shipped source of the applied migration ``name`` as it is now; see :func:`drift.rehash`."""
+    connection = engine.connect(using or conf.current().owner_database)
+    hosted = checked_modules()
+    with turn(connection, wait=lock_wait) as backend, refusing_graph():
+        drift.rehash(LedgerExecutor(connection, owners=hosted, backend=backend), name, reason)
+
+
+def checked_modules() -> dict[str, Owner]:
+    """Every hosted module by label, when neither a registration rule nor a rule of the graph is broken.
+
+    Raises
+    ------
+    Refused
+        Listing every problem of every module.
+    """
+    broken = [
+        f"({message.id}) {message.msg} {message.hint or ''}".rstrip()
+        for message in registry.problems()
+        if message.level >= ERROR
+    ]
+    if broken:
+        raise Refused.all_of(broken)
+    hosted = hosted_modules()
+    found = graph.problems(hosted)
+    if found:
+        raise Refused.all_of(found)
+    return hosted
 
 
 def hosted_modules() -> dict[str, Owner]:
@@ -99,38 +177,65 @@ def hosted_modules() -> dict[str, Owner]:
         raise Refused(error.message, mend=error.mend) from error
 
 
-def targets(executor: LedgerExecutor, hosted: Mapping[str, Owner], module: str | None) -> list[Node]:
+def targets(executor: LedgerExecutor, module: str | None) -> list[Node]:
     """The leaves to migrate to: all of them, or those of ``module``."""
     leaves: list[Node] = list(executor.loader.graph.leaf_nodes())
     if module is None:
         return leaves
-    labels = {owner.label for owner in hosted.values() if owner.name == module}
+    labels = {owner.label for owner in executor.owners.values() if owner.name == module}
     if not labels:
-        names = ", ".join(owner.name for owner in hosted.values())
+        names = ", ".join(owner.name for owner in executor.owners.values())
         raise Refused(f"Module {module!r} is not hosted here; hosted are {names}.", mend="Name one of these.")
     return [leaf for leaf in leaves if leaf[0] in labels]
 
 
 @contextmanager
-def reported(executor: LedgerExecutor) -> Iterator[None]:
-    """Turn a database error of a migration into one that names the migration."""
+def refusing_graph() -> Iterator[None]:
+    """Turn what Django says about the graph of other apps' migrations into a refusal."""
     try:
         yield
-    except DatabaseError as error:
-        current = executor.current
-        if current is None:
-            raise
-        raise MigrationFailed(
-            f"{_title(current, executor.owners)} failed: {str(error).strip()}",
-            mend="Nothing of it is left in the database; mend the migration or the data and run again."
-            if current.atomic
-            else "It runs without a transaction, so part of it may stand; see what doctor says.",
+    except (
+        BadMigrationError,
+        CircularDependencyError,
+        InconsistentMigrationHistory,
+        NodeNotFoundError,
+        ValueError,
+    ) as error:
+        raise Refused(
+            f"The graph of migrations is broken: {error}",
+            mend="`manage.py showmigrations` shows what is installed and applied.",
         ) from error
 
 
-def _title(migration: Migration, hosted: Mapping[str, Owner]) -> str:
+@contextmanager
+def naming_failures(executor: LedgerExecutor) -> Iterator[None]:
+    """Turn whatever a migration raised into an error that names the migration; the cause stays attached."""
+    try:
+        yield
+    except LedgerError:
+        raise
+    except Exception as error:
+        current = executor.current
+        if current is None:
+            raise
+        title = _ledger_name(current, executor.owners) or f"{current.app_label}.{current.name}"
+        if isinstance(error, IrreversibleError):
+            mend = "It cannot be reversed; restore a backup, or write a migration that undoes it."
+        elif current.atomic:
+            mend = "Nothing of it is left in the database; mend the migration or the data and run again."
+        else:
+            mend = "It runs without a transaction, so part of it may stand; `manage.py doctor` says what."
+        raise MigrationFailed(f"{title} failed: {_line(error)}", mend=mend) from error
+
+
+def _line(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    return text if isinstance(error, DatabaseError) else f"{type(error).__name__}: {text}"
+
+
+def _ledger_name(migration: Migration, hosted: Mapping[str, Owner]) -> str:
     owner = hosted.get(migration.app_label)
-    return owner.ledger_name(migration.name) if owner else f"{migration.app_label}.{migration.name}"
+    return owner.ledger_name(migration.name) if owner else ""
 
 
 def _load_signal_handlers() -> None:
@@ -143,7 +248,7 @@ def _load_signal_handlers() -> None:
 def _render(state: ProjectState) -> None:
     """Give the receivers of ``post_migrate`` every model, real ones included, with its relations."""
     state.clear_delayed_apps_cache()
-    rendered = state.apps
+    rendered: Any = state.apps
     with rendered.bulk_update():
         keys = [(model.app_label, model.name_lower) for model in rendered.real_models]
         for key in keys:

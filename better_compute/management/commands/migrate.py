@@ -2,24 +2,42 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentParser
 from typing import Any
 
 from django.core.management.base import CommandError
 from django.core.management.commands import migrate as django_migrate
+from django.db import DEFAULT_DB_ALIAS
 
-from better_compute import ledger
+from better_compute import conf, ledger
+from better_compute.ledger.turn import LOCK_WAIT_S
 
 
 class Command(django_migrate.Command):
-    """Django's command with our executor in it; see ``better_compute.ledger.wrap``."""
+    """Django's command inside a migrator's turn; ``COMPUTE["WRAP_MIGRATE"] = False`` leaves it as Django's."""
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Add what the turn needs to Django's own options."""
+        super().add_arguments(parser)
+        parser.add_argument("--lock-wait", type=float, default=LOCK_WAIT_S, help="seconds to wait for other migrators")
+        parser.add_argument(
+            "--allow-fake", action="store_true", help="let --fake and --fake-initial record compute migrations"
+        )
+        settings = conf.current()
+        if settings.database == DEFAULT_DB_ALIAS:
+            # The alias that serves cannot alter tables; the one that migrates is the same database.
+            parser.set_defaults(database=settings.owner_database)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Run Django's command inside a migrator's turn."""
+        """Run Django's command."""
+        lock_wait, allow_fake = options.pop("lock_wait"), options.pop("allow_fake")
         try:
             with ledger.wrapped(
                 options["database"],
                 dry=options["plan"] or options["check_unapplied"],
+                allow_fake=allow_fake,
                 say=self.stderr.write,
+                lock_wait=lock_wait,
             ):
                 super().handle(*args, **options)
         except ledger.LedgerError as error:

@@ -1,0 +1,74 @@
+"""What a running migration shows: a bar on a terminal, a line for each migration elsewhere."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from django.core.management.base import OutputWrapper
+from django.db.migrations import Migration
+
+from better_compute.ledger import owners
+
+#: Width of the bar in characters.
+BAR = 30
+
+
+class MigrationProgress:
+    """Receives the executor's progress; ``seconds`` keeps how long each ledger name took."""
+
+    def __init__(self, out: OutputWrapper, *, quiet: bool = False) -> None:
+        self.seconds: dict[str, float] = {}
+        self._out = out
+        self._quiet = quiet
+        self._bar = out.isatty() and not quiet
+        self._names = {label: owner.name for label, owner in owners.hosted().items()}
+        self._total = 0
+        self._count = 0
+        self._started = 0.0
+
+    def __call__(self, action: str, migration: Migration | None = None, detail: Any = False) -> None:
+        """Take one step of the executor."""
+        if action == "plan":
+            self._total = int(detail)
+        elif migration is None:
+            return
+        elif action == "apply_start":
+            self._started = time.monotonic()
+            self._draw(self._title(migration))
+        elif action == "lock_retry":
+            self._line(f"{self._title(migration)} did not get its table locks in try {detail}; trying again")
+        elif action == "apply_success":
+            self._finish(migration, faked=bool(detail))
+
+    def close(self) -> None:
+        """Leave the line of the bar."""
+        if self._bar and self._count:
+            self._out.write("")
+
+    def _finish(self, migration: Migration, *, faked: bool) -> None:
+        title, took = self._title(migration), time.monotonic() - self._started
+        self.seconds[title] = round(took, 3)
+        self._count += 1
+        if self._bar:
+            self._draw(title)
+        else:
+            self._line(f"{title} {'recorded without being run' if faked else f'{took:.3f} s'}")
+
+    def _title(self, migration: Migration) -> str:
+        owner = self._names.get(migration.app_label)
+        return f"{owner}/{migration.name}" if owner else f"{migration.app_label}.{migration.name}"
+
+    def _draw(self, title: str) -> None:
+        if self._bar and self._total:
+            filled = BAR * self._count // self._total
+            bar = "#" * filled + "." * (BAR - filled)
+            self._out.write(f"\r\x1b[K[{bar}] {self._count}/{self._total} {title}", ending="")
+            self._out.flush()
+
+    def _line(self, text: str) -> None:
+        if self._bar:
+            self._out.write("\r\x1b[K", ending="")
+        if not self._quiet:
+            self._out.write(text)
+            self._out.flush()
