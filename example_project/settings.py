@@ -49,7 +49,7 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
-    "django.contrib.admin",
+    "better_compute.admin.apps.ComputeAdminConfig",
     "rest_framework",
     "pgtrigger",
 ]

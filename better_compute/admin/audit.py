@@ -1,0 +1,76 @@
+"""The audit trail's page."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from better_compute.admin.filters import OutcomeFilter, TenantFilter
+from better_compute.admin.read_only import ReadOnlyAdmin, link, moment
+from better_compute.models import AuditEvent
+
+
+class AuditAdmin(ReadOnlyAdmin):
+    """Acts, newest first."""
+
+    list_display = ("method", "outcome_column", "principal", "tenant_link", "resource", "when")
+    fields = (
+        "id", "method", "action", "outcome_column", "principal", "tenant_link", "resource", "when", "request_id",
+        "xid", "canonical_text", "salt_hex", "leaf_hash_hex",
+    )  # fmt: skip
+    list_filter = (OutcomeFilter, TenantFilter)
+    ordering = ("-at", "-id")
+    search_fields = ("id",)
+    search_help_text = "A record's id or a whole tenant id"
+
+    when = moment("at", "when")
+
+    @admin.display(description="outcome")
+    def outcome_column(self, obj: AuditEvent) -> SafeString:
+        """Outcome and code."""
+        return format_html(
+            '<span class="compute-mark compute-{}">{}</span> {}', obj.outcome, obj.outcome, obj.code or ""
+        )
+
+    @admin.display(description="tenant")
+    def tenant_link(self, obj: AuditEvent) -> SafeString | str:
+        """The tenant, leading to its records."""
+        return link(self.list_url(tenant=obj.tenant_id), obj.tenant_id) if obj.tenant_id else "-"
+
+    @admin.display(description="resource")
+    def resource(self, obj: AuditEvent) -> str:
+        """What was acted on."""
+        return f"{obj.resource_type}/{obj.resource_id}"
+
+    @admin.display(description="canonical bytes")
+    def canonical_text(self, obj: AuditEvent) -> SafeString:
+        """The bytes that sealing hashes, as text."""
+        text = bytes(obj.canonical).decode("utf-8", "backslashreplace")
+        return format_html('<pre class="compute-json" tabindex="0">{}</pre>', text)
+
+    @admin.display(description="salt")
+    def salt_hex(self, obj: AuditEvent) -> str:
+        """The salt in hexadecimal."""
+        return bytes(obj.salt).hex()
+
+    @admin.display(description="leaf hash")
+    def leaf_hash_hex(self, obj: AuditEvent) -> str:
+        """The leaf hash in hexadecimal."""
+        return bytes(obj.leaf_hash).hex()
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[AuditEvent], search_term: str
+    ) -> tuple[QuerySet[AuditEvent], bool]:
+        """By id when it is a UUID, else by tenant."""
+        term = search_term.strip()
+        if not term:
+            return queryset, False
+        try:
+            return queryset.filter(id=UUID(term)), False
+        except ValueError:
+            return queryset.filter(tenant_id=term), False

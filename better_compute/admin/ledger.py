@@ -1,0 +1,36 @@
+"""The migration ledger's page."""
+
+from __future__ import annotations
+
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from better_compute.admin.filters import OwnerFilter
+from better_compute.admin.read_only import ReadOnlyAdmin, moment
+from better_compute.models import MigrationRecord
+
+
+class LedgerAdmin(ReadOnlyAdmin):
+    """What was migrated, newest first."""
+
+    list_display = ("name", "action", "applied", "duration", "version", "applied_by")
+    fields = (
+        "seq", "name", "owner", "action", "applied", "duration", "applied_by", "version", "checksum", "reason",
+    )  # fmt: skip
+    list_filter = (OwnerFilter,)
+    ordering = ("-seq",)
+    search_fields = ("name",)
+    search_help_text = "The beginning of a name, e.g. core/0002"
+
+    applied = moment("applied_at", "applied")
+
+    def duration(self, obj: MigrationRecord) -> str:
+        """How long it ran."""
+        return f"{obj.duration_ms} ms"
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[MigrationRecord], search_term: str
+    ) -> tuple[QuerySet[MigrationRecord], bool]:
+        """By the beginning of the name."""
+        term = search_term.strip()
+        return (queryset.filter(name__startswith=term) if term else queryset), False

@@ -1,0 +1,163 @@
+"""The base of every page of a core table: it shows, it is bounded, and it changes nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+from urllib.parse import urlencode
+
+from django.contrib import admin
+from django.db import DatabaseError, connections
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from better_compute.admin import ages
+from better_compute.admin.changelist import WindowChangeList
+from better_compute.admin.failure import finding_of
+from better_compute.store import overview
+from better_compute.store.clock import ComputeNow
+
+#: Aliases for Django's ``_non_atomic_requests``: these views open the transactions they need themselves.
+ALL_ALIASES: Final = frozenset(connections.settings)
+
+
+if TYPE_CHECKING:
+    _ModelAdmin = admin.ModelAdmin[Any]
+else:
+    # Generic for type checkers only, as long as Django's own class is not.
+    _ModelAdmin = admin.ModelAdmin
+
+
+def outside_atomic_requests(view: Callable[..., Any]) -> Callable[..., Any]:
+    """Keep a host's ATOMIC_REQUESTS off a view."""
+    view._non_atomic_requests = set(ALL_ALIASES)  # type: ignore[attr-defined]
+    return view
+
+
+class ReadOnlyAdmin(_ModelAdmin):
+    """Lists in index order without counting, shows every field read-only, and offers no change at all."""
+
+    actions: ClassVar[Any] = None
+    change_list_template = "compute/change_list.html"
+    change_form_template = "compute/change_form.html"
+    show_full_result_count = False
+    show_facets = admin.ShowFacets.NEVER
+    actions_selection_counter = False
+    list_per_page = 100
+    list_max_show_all = 0
+    sortable_by = ()
+    #: Lookups that a link may carry in its query string; each one is served by an index.
+    exact_lookups: ClassVar[frozenset[str]] = frozenset()
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Never."""
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Never."""
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Never."""
+        return False
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
+        """Every field that is shown."""
+        return list(self.get_fields(request, obj))
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
+        """The declared fields, else all columns."""
+        return list(self.fields or [field.name for field in self.model._meta.fields])
+
+    def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest | None = None) -> bool:
+        """Only lookups that an index serves; anything else in a query string is refused."""
+        return lookup in self.exact_lookups
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        """All rows, each with the time of the database at which it was read."""
+        return self.model._default_manager.annotate(read_at=ComputeNow())
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[WindowChangeList]:
+        """The list that never counts."""
+        return WindowChangeList
+
+    def object_id(self, obj: Any) -> str:
+        """What stands for a row in URLs."""
+        return str(obj.pk)
+
+    @outside_atomic_requests
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        """The list, read within a bounded transaction."""
+        return self._bounded(request, lambda: super(ReadOnlyAdmin, self).changelist_view(request, extra_context))
+
+    @outside_atomic_requests
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """One row, read within a bounded transaction."""
+        return self._bounded(
+            request,
+            lambda: super(ReadOnlyAdmin, self).changeform_view(request, object_id, form_url, extra_context),
+        )
+
+    def _bounded(self, request: HttpRequest, view: Callable[[], HttpResponse]) -> HttpResponse:
+        try:
+            with overview.bounded():
+                response = view()
+                # Rendered here, because a template's own queries must not outlive the bound.
+                return response.render() if isinstance(response, TemplateResponse) else response
+        except DatabaseError as error:
+            return self._unavailable(request, error)
+
+    def _unavailable(self, request: HttpRequest, error: DatabaseError) -> HttpResponse:
+        context = {
+            **self.admin_site.each_context(request),
+            "title": self.model._meta.verbose_name_plural,
+            "opts": self.model._meta,
+            "finding": finding_of(f"admin.{self.model._meta.model_name}", error),
+        }
+        request.current_app = self.admin_site.name  # type: ignore[attr-defined]
+        return TemplateResponse(request, "compute/unavailable.html", context, status=503).render()
+
+    def list_url(self, **query: object) -> str:
+        """Address of this list, filtered."""
+        return list_url(self.admin_site, self.model, **query)
+
+
+def list_url(site: admin.AdminSite, model: type[Model], **query: object) -> str:
+    """Address of a model's list on a site, filtered."""
+    meta = model._meta
+    url = reverse(f"admin:{meta.app_label}_{meta.model_name}_changelist", current_app=site.name)
+    return f"{url}?{urlencode(query)}" if query else url
+
+
+def link(url: str, text: object) -> SafeString:
+    """A link."""
+    return format_html('<a href="{}">{}</a>', url, text)
+
+
+def pretty(value: object) -> SafeString:
+    """JSON with indents, in a box that scrolls."""
+    text = json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False)
+    return format_html('<pre class="compute-json" tabindex="0">{}</pre>', text)
+
+
+def moment(field: str, description: str = "") -> Callable[[ReadOnlyAdmin, Any], object]:
+    """A column that shows a timestamp field as an age with the timestamp beside it."""
+
+    @admin.display(description=description or field.replace("_", " "))
+    def column(self: ReadOnlyAdmin, obj: Any) -> object:
+        value: datetime | None = getattr(obj, field)
+        return ages.moment_html(value, obj.read_at)
+
+    return column

@@ -1,0 +1,59 @@
+"""The admin site whose home page shows how the installation is doing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.admin import AdminSite
+from django.http import HttpRequest, HttpResponse
+
+from better_compute.admin import home
+from better_compute.admin.read_only import outside_atomic_requests
+
+
+class ComputeAdminSite(AdminSite):
+    """Django's admin with the core's pages on it and a home page of its own.
+
+    A host may use it as its only admin site and register its models on it as on any other.
+    """
+
+    site_header = "Better Compute"
+    site_title = "Better Compute"
+    index_title = "Overview"
+    index_template = "compute/index.html"
+
+    def __init__(self, name: str = "admin") -> None:
+        super().__init__(name)
+        register_pages(self)
+
+    @outside_atomic_requests
+    def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        """The home page."""
+        return super().index(request, {**home.content(self, request), **(extra_context or {})})
+
+
+def register_pages(site: AdminSite) -> None:
+    """Register the core's pages on an admin site. A :class:`ComputeAdminSite` has them already."""
+    # Imported here: a site may be made while models are still being loaded.
+    from better_compute import models
+    from better_compute.access import Token
+    from better_compute.admin.audit import AuditAdmin
+    from better_compute.admin.leases import LeaseAdmin
+    from better_compute.admin.ledger import LedgerAdmin
+    from better_compute.admin.members import ProcessAdmin, WorkerAdmin
+    from better_compute.admin.outbox import OutboxAdmin
+    from better_compute.admin.tokens import TokenAdmin
+    from better_compute.admin.work import WorkAdmin
+
+    for model, page in (
+        (models.WorkItem, WorkAdmin),
+        (models.Lease, LeaseAdmin),
+        (models.Worker, WorkerAdmin),
+        (models.Process, ProcessAdmin),
+        (models.OutboxEvent, OutboxAdmin),
+        (models.AuditEvent, AuditAdmin),
+        (models.MigrationRecord, LedgerAdmin),
+        (Token, TokenAdmin),
+    ):
+        if not site.is_registered(model):
+            site.register(model, page)

@@ -1,0 +1,82 @@
+"""Addresses and ages for the templates of the operator's pages."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from django import template
+from django.contrib.admin.utils import quote
+from django.template import Context
+from django.urls import NoReverseMatch, reverse
+from django.utils.http import urlencode
+from django.utils.safestring import SafeString
+
+from better_compute.admin import ages
+from better_compute.admin.requeue import token_of
+
+register = template.Library()
+
+
+def _url(context: Context, name: str, *args: Any) -> str:
+    request = context["request"]
+    try:
+        return reverse(f"admin:compute_{name}", args=args, current_app=getattr(request, "current_app", None))
+    except NoReverseMatch:
+        # The host did not register this page; a dead link is worse than none, an error worse than both.
+        return ""
+
+
+@register.simple_tag(takes_context=True)
+def compute_list(context: Context, model_name: str, **query: object) -> str:
+    """Address of a page's list, filtered."""
+    url = _url(context, f"{model_name}_changelist")
+    return f"{url}?{urlencode(query)}" if query else url
+
+
+@register.simple_tag(takes_context=True)
+def compute_object(context: Context, model_name: str, id: object) -> str:
+    """Address of one row's page."""
+    return _url(context, f"{model_name}_change", quote(str(id)))
+
+
+@register.simple_tag(takes_context=True)
+def compute_work_item(context: Context, kind: str, key: str) -> str:
+    """Address of a queued key's page."""
+    return _url(context, "workitem_change", quote(token_of(kind, key)))
+
+
+@register.simple_tag(takes_context=True)
+def compute_requeue(context: Context) -> str:
+    """Address that requeues."""
+    return _url(context, "workitem_requeue")
+
+
+@register.simple_tag(takes_context=True)
+def compute_revoke(context: Context, token: Any) -> str:
+    """Address that revokes a token."""
+    return _url(context, "token_revoke", quote(str(token.pk)))
+
+
+@register.simple_tag
+def compute_token(item: Any) -> str:
+    """A work item's kind and key in one string."""
+    return token_of(item.kind, item.key)
+
+
+@register.filter
+def ago(moment: datetime | None, now: datetime) -> SafeString | str:
+    """Age and timestamp."""
+    return ages.moment_html(moment, now)
+
+
+@register.filter
+def first_line(text: str | None) -> str:
+    """A text's first line."""
+    return (text or "").strip().partition("\n")[0]
+
+
+@register.filter
+def unlocalized(number: float) -> str:
+    """A number as SVG wants it, whatever the locale."""
+    return f"{number:g}"
