@@ -8,10 +8,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from benchmarks.database import server_version
+from better_compute.devtools.services import Services as EmbeddedServices
 
 
 @dataclass(frozen=True, slots=True)
-class Services:
+class Servers:
     """Addresses that children are given, and which PostgreSQL answers, for the record."""
 
     database_url: str
@@ -24,6 +25,11 @@ class Services:
 
 
 @contextmanager
-def services() -> Iterator[Services]:
+def services() -> Iterator[Servers]:
     """Yield ``DATABASE_URL`` and ``CELERY_BROKER_URL``; start the embedded server of one that is not set."""
-    yield Services(os.environ["DATABASE_URL"], os.environ["CELERY_BROKER_URL"])
+    embedded = EmbeddedServices(name="bench")
+    embedded.start()
+    try:
+        yield Servers(os.environ["DATABASE_URL"], os.environ["CELERY_BROKER_URL"])
+    finally:
+        embedded.stop()

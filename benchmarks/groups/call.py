@@ -1,0 +1,101 @@
+"""What the envelope costs beside a hand-written view that does the same work."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from django.contrib.auth.models import User
+from django.core.management import call_command
+from django.db import connection
+
+from benchmarks.harness import Contest, Figure, Group
+from benchmarks.peers import bare_drf
+from benchmarks.wsgi_client import Caller
+from better_compute.envelope import tokens
+
+#: Many short rounds: what else the machine does then falls on both sides alike.
+CALLS = 60
+ROUNDS = 41
+TENANT = "t1"
+CONFIGURATION = {
+    "ours": "ComputeViewSet method through WSGIHandler; superuser's token, persistent connection, no middleware",
+    "bare DRF": bare_drf.CONFIGURATION,
+}
+
+
+def fresh_widgets(prefix: str) -> Iterator[bytes]:
+    """Bodies of pokes, each of a widget that does not exist yet."""
+    for number in itertools.count():
+        yield b'{"tenantId":"%s","widgetId":"%s-%d"}' % (TENANT.encode(), prefix.encode(), number)
+
+
+@contextmanager
+def prepared(*, full: bool) -> Iterator[Group]:
+    """Migrate, make a token, and check that both sides answer the same bytes and write the same rows."""
+    calls = CALLS * 5 if full else CALLS
+    call_command("compute_migrate", verbosity=0)
+    user = User.objects.create_superuser("bench")
+    secret, _ = tokens.create(user=user, label="bench", tenant_id=TENANT)
+    caller = Caller(secret)
+    ours, bare = fresh_widgets("ours"), fresh_widgets("bare")
+    query = itertools.repeat(b'{"tenantId":"%s"}' % TENANT.encode())
+    check_same_work(caller, ours, bare)
+
+    def measure(path: str, bodies: Iterator[bytes]) -> Callable[[], float]:
+        return lambda: caller.median_us(path, bodies, calls)
+
+    queries = Contest(
+        "query method in process",
+        "µs/call",
+        {
+            "ours": measure("/api/compute/plugins/acme/widgets/count", query),
+            "bare DRF": measure("/bare/widgets/count", query),
+        },
+        rounds=ROUNDS,
+        configuration=CONFIGURATION,
+    )
+    mutations = Contest(
+        "mutation method in process",
+        "µs/call",
+        {
+            "ours": measure("/api/compute/plugins/acme/widgets/poke", ours),
+            "bare DRF": measure("/bare/widgets/poke", bare),
+        },
+        rounds=ROUNDS,
+        configuration=CONFIGURATION,
+    )
+    yield Group(
+        [
+            Figure("call: query method in process", queries, "bare DRF", "<= 1.6 x"),
+            Figure("call: mutation method in process", mutations, "bare DRF", "<= 1.5 x"),
+        ]
+    )
+
+
+COUNTS = """
+SELECT (SELECT count(*) FROM plg_acme_widget), (SELECT count(*) FROM compute_outbox),
+       (SELECT count(*) FROM compute_audit_events), (SELECT generation FROM compute_work WHERE kind = 'acme.widgets'
+          AND key = %s)
+"""
+
+
+def check_same_work(caller: Caller, ours: Iterator[bytes], bare: Iterator[bytes]) -> None:
+    """Refuse to compare two sides that do not do the same."""
+    query = b'{"tenantId":"%s"}' % TENANT.encode()
+    answers = {caller.post(path, query) for path in ("/api/compute/plugins/acme/widgets/count", "/bare/widgets/count")}
+    assert answers == {b'{"count":0}'}, answers
+    caller.post("/api/compute/plugins/acme/widgets/poke", next(ours))
+    first = counts()
+    caller.post("/bare/widgets/poke", next(bare))
+    second = counts()
+    assert [b - a for a, b in zip(first, second, strict=True)] == [1, 1, 1, 1], (first, second)
+
+
+def counts() -> tuple[int, ...]:
+    """Rows of each kind that a poke writes."""
+    with connection.cursor() as cursor:
+        cursor.execute(COUNTS, [TENANT])
+        row: tuple[int, ...] = cursor.fetchone()
+        return row
