@@ -1,38 +1,39 @@
-"""``compute``: the whole product as one object, for host projects and tests."""
+"""``compute``: the whole product as one object, for host projects, module authors and tests."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Final
 
 from better_compute import doctor, hosting, registry
 from better_compute.contract.findings import Report
+from better_compute.engine.jobs import Jobs
+from better_compute.envelope.api import Api
 
 
 class Compute:
-    """``from better_compute import compute``."""
+    """``from better_compute import compute``; what it shows follows the registry of this process."""
 
     @property
     def registry(self) -> registry.Registry:
-        """What this process hosts."""
+        """What this process hosts. Raises INVALID_CONFIG when a registration rule is broken."""
         return registry.current()
 
     @property
-    def api(self) -> Any:
-        """Every hosted method, in process: ``compute.api.<group>.<method>(principal, input)``."""
-        from better_compute.envelope.api import Api
+    def api(self) -> Api:
+        """Every hosted method, in process: ``compute.api.<group>.<method>(principal, input)``.
 
+        A plugin's methods stand under ``compute.api.plugins.<id>``.
+        """
         return Api()
 
     @property
-    def jobs(self) -> Any:
+    def jobs(self) -> Jobs:
         """Every hosted reconciler, to step without timers: ``compute.jobs["acme.widgets"].tick()``."""
-        from better_compute.engine.jobs import Jobs
-
         return Jobs()
 
-    def initialize(self, role: str = "all") -> None:
+    def initialize(self, role: str = "all", *, connections_held: int = hosting.CONNECTIONS) -> None:
         """Make this process ready to serve; see :func:`better_compute.hosting.initialize`."""
-        hosting.initialize(role)
+        hosting.initialize(role, connections_held=connections_held)
 
     def stop(self) -> None:
         """Stop loops, then modules in reverse; see :func:`better_compute.hosting.stop`."""
@@ -43,4 +44,4 @@ class Compute:
         return doctor.report()
 
 
-compute = Compute()
+compute: Final = Compute()

@@ -94,7 +94,7 @@ def _annotation(function: Callable[..., Any], name: str) -> Any:
     if name not in function.__annotations__:
         raise Refused(f"has no annotation for {name!r}.")
     one = SimpleNamespace(__annotations__={name: function.__annotations__[name]})
-    namespace = inspect.unwrap(function).__globals__  # type: ignore[attr-defined]
+    namespace = inspect.unwrap(function).__globals__
     try:
         return typing.get_type_hints(one, globalns=namespace, include_extras=True)[name]
     except Exception as problem:

@@ -39,9 +39,13 @@ _ENTRIES: Final[dict[str, type[Any]]] = {"methods": MethodSpec, "reconcilers": R
 def sound(spec: ModuleSpec) -> tuple[ModuleSpec, list[CheckMessage]]:
     """Return ``spec`` with every field of the type it states, and what had to be left out for that."""
     problems: list[CheckMessage] = []
-    names = {"name": _text(spec.name), "path": _text(spec.path), "label": _text(spec.label)}
-    plugin_id = None if spec.plugin_id is None else _text(spec.plugin_id)
-    named = replace(spec, **names, plugin_id=plugin_id)
+    named = replace(
+        spec,
+        name=_text(spec.name),
+        path=_text(spec.path),
+        label=_text(spec.label),
+        plugin_id=None if spec.plugin_id is None else _text(spec.plugin_id),
+    )
     fields: dict[str, Any] = {name: _sequence(named, name, problems) for name in SEQUENCES}
     fields |= {name: _function(named, name, problems) for name in FUNCTIONS}
     fields["catalog"] = _catalog(named, problems)

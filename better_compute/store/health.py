@@ -123,7 +123,7 @@ def reading(using: str) -> Iterator[None]:
 def _rows(using: str, sql: str, params: Any = None) -> list[tuple[Any, ...]]:
     with connections[using].cursor() as cursor:
         cursor.execute(sql, params)
-        return cursor.fetchall()
+        return list(cursor.fetchall())
 
 
 def stuck(using: str) -> list[Stuck]:

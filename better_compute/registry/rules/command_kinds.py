@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, get_args
 
 from django.core.checks import CheckMessage
-from google.protobuf.message import Message
+from google.protobuf.message import Message  # type: ignore[import-untyped]
 
 from better_compute.contract import names
 from better_compute.contract.commands import AgentRole, CommandKind, Lane

@@ -10,7 +10,7 @@ from django.conf import settings as django_settings
 from django.core.checks import CheckMessage, Warning
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connections
-from django.db.utils import ConnectionDoesNotExist
+from django.utils.connection import ConnectionDoesNotExist
 
 from better_compute import conf
 from better_compute.contract.errors import ComputeError
