@@ -11,13 +11,16 @@ from better_compute import registry
 from better_compute.envelope.authorize import codename
 
 
-def create_permissions(*, using: str = DEFAULT_DB_ALIAS, **_: Any) -> None:
+def create_permissions(*, using: str = DEFAULT_DB_ALIAS, apps: Any = installed, **_: Any) -> None:
     """Receive ``post_migrate`` of the core: add the permissions that are missing, and take none away.
 
     A permission that was granted outlives the module that brought its action, so that hosting the module
     again does not silently drop who may use it.
     """
     if not installed.is_installed("django.contrib.auth"):
+        return
+    if "permission" not in apps.all_models["auth"]:
+        # One module was migrated alone, before auth's tables exist.
         return
     from django.contrib.auth.models import Permission
     from django.contrib.contenttypes.models import ContentType
