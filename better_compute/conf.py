@@ -19,11 +19,17 @@ from better_compute.contract.errors import ComputeError, ErrorCode
 class Worker(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="upper"):
     """How the worker runtime keeps leases and looks for work. Times are in milliseconds."""
 
+    #: How long a lease lives without a heartbeat.
     ttl_ms: int = 10_000
+    #: Time between heartbeats.
     tick_ms: int = 2_000
+    #: Time after which a worker looks for work although nothing woke it.
     poll_ms: int = 1_000
+    #: Time after which every node and pool is enqueued again, plus up to as much jitter.
     resync_ms: int = 300_000
+    #: Most keys that one claim takes.
     batch: int = 100
+    #: Runs at a time in one process.
     threads: int = 4
     #: A run longer than this is reported with its stack.
     hung_ms: int = 60_000
@@ -34,21 +40,27 @@ class Worker(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="up
 class Scheduler(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="upper"):
     """What the placer is given besides the modules' own extensions."""
 
+    #: Scheduler plugins.
     plugins: tuple[Any, ...] = ()
 
 
 class Sinks(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="upper"):
     """Sinks given in the settings besides the modules' own extensions."""
 
+    #: Event sinks.
     events: tuple[Any, ...] = ()
+    #: Audit sinks; one of them makes ``audit-sinks`` hosted.
     audit: tuple[Any, ...] = ()
+    #: Must stay empty: usage goes through the IAM bridge.
     usage: tuple[Any, ...] = ()
 
 
 class Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="upper"):
     """Bounds of one call. Sizes in bytes, times in milliseconds."""
 
+    #: Largest body of a call.
     max_body_bytes: int = 1_048_576
+    #: Longest that one statement of a call may run.
     statement_timeout_ms: int = 15_000
 
 
@@ -61,18 +73,25 @@ class Settings(msgspec.Struct, frozen=True, rename="upper"):
     migration_database: str = ""
     #: Role that serves; ``compute_migrate`` grants it what it needs and nothing more.
     app_role: str = ""
+    #: Whether a process migrates when it starts, instead of refusing while a migration is pending.
     migrate_on_start: bool = False
     #: Whether plain ``migrate`` takes the lock, the order and the ledger of ``compute_migrate``.
     wrap_migrate: bool = True
+    #: How far the database's clock may lie behind the last start.
     clock_tolerance_ms: int = 5_000
     #: Secrets that seal values, newest first.
     secret: tuple[str, ...] = ()
+    #: Where callers reach the API.
     base_url: str = ""
+    #: Where browsers reach the streams.
     stream_url: str = ""
     #: Dotted path of an Authorizer; the default judges by Django permissions.
     iam: str = ""
+    #: Drivers given besides the modules' own extensions.
     drivers: tuple[Any, ...] = ()
+    #: Attestors given besides the modules' own extensions.
     attestors: tuple[Any, ...] = ()
+    #: Options of the tunnels module, which is hosted when this is set.
     tunnels: dict[str, Any] | None = None
     scheduler: Scheduler = Scheduler()
     sinks: Sinks = Sinks()

@@ -62,9 +62,11 @@ class ComputeModule(AppConfig):
 
     default = False
 
-    #: The seed's ``name``: owner of migrations and of settings. ``AppConfig.name`` is the import path.
+    #: The seed's ``name``, which owns migrations and settings; ``AppConfig.name`` is the import path.
     module_name: ClassVar[str] = ""
+    #: Names of modules that must be hosted too, in any position.
     requires: ClassVar[Sequence[str]] = ()
+    #: Actions that its methods may name, and resource types they may act on.
     catalog: ClassVar[Catalog] = Catalog()
     #: A msgspec.Struct type that ``COMPUTE[<module_name>]`` is decoded into.
     options: ClassVar[type[Any] | None] = None
@@ -88,6 +90,7 @@ class ComputePlugin(ComputeModule):
     """
 
     default = False
+    #: Names its routes, actions and tables; it cannot change once the plugin has shipped.
     id: ClassVar[str] = ""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
