@@ -19,8 +19,7 @@ def create_permissions(*, using: str = DEFAULT_DB_ALIAS, apps: Any = installed, 
     """
     if not installed.is_installed("django.contrib.auth"):
         return
-    if "permission" not in apps.all_models["auth"]:
-        # One module was migrated alone, before auth's tables exist.
+    if not _tables_are_final(apps):
         return
     from django.contrib.auth.models import Permission
     from django.contrib.contenttypes.models import ContentType
@@ -40,3 +39,11 @@ def create_permissions(*, using: str = DEFAULT_DB_ALIAS, apps: Any = installed, 
         if codename(action) not in existing
     ]
     rows.bulk_create(missing, ignore_conflicts=True)
+
+
+def _tables_are_final(apps: Any) -> bool:
+    """Whether auth's and contenttypes' tables are what the models say; one module may be migrated alone first."""
+    models = apps.all_models
+    if "permission" not in models["auth"] or "contenttype" not in models["contenttypes"]:
+        return False
+    return all(field.name != "name" for field in models["contenttypes"]["contenttype"]._meta.local_fields)
