@@ -13,7 +13,7 @@ FLOOR_MS: Final = 30_000
 
 def wait_ms(attempts: int, *, spread: random.Random | None = None) -> int:
     """Milliseconds until the next attempt of a key that has failed ``attempts`` times before: half to all of 2^n s."""
-    longest = min(CAP_MS, BASE_MS * 2 ** min(attempts, 20))
+    longest: int = min(CAP_MS, BASE_MS * 2 ** min(attempts, 20))
     return round(longest * (spread or random).uniform(0.5, 1.0))
 
 

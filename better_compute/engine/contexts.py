@@ -14,6 +14,7 @@ from better_compute.contract.durations import milliseconds
 from better_compute.contract.errors import ComputeError, ErrorCode
 from better_compute.contract.module import ModuleSpec
 from better_compute.contract.ports import LeaseInfo, Principal, Signal
+from better_compute.engine import wakeup as wakeup  # a process that can enqueue can also wake workers
 from better_compute.engine.shards import shard_for
 from better_compute.store import clock, outbox, transaction
 from better_compute.store.sql import SqlPort

@@ -69,7 +69,8 @@ WITH dead AS MATERIALIZED (
   DELETE FROM compute_workers member USING dead WHERE member.id = dead.id
   RETURNING member.id, member.inflight
 ), suspects AS MATERIALIZED (
-  SELECT queued.kind, queued.key
+  SELECT queued.kind, queued.key,
+         LEAST(960, 2 ^ LEAST(queued.attempts, 10)) * (0.5 + random() / 2) * interval '1 second' AS wait
   FROM buried
   CROSS JOIN LATERAL jsonb_to_recordset(buried.inflight) AS ran (kind text, key text, id bigint)
   JOIN compute_work queued ON queued.kind = ran.kind AND queued.key = ran.key AND queued.id = ran.id
@@ -78,11 +79,10 @@ WITH dead AS MATERIALIZED (
 ), marked AS (
   UPDATE compute_work queued SET
     attempts = queued.attempts + 1,
-    not_before = clock.time + wait.time, retry_floor = clock.time + LEAST(wait.time, interval '30 seconds'),
+    not_before = clock.time + suspects.wait,
+    retry_floor = clock.time + LEAST(suspects.wait, interval '30 seconds'),
     last_error = %(crashed)s, last_error_at = clock.time
-  FROM suspects, (SELECT compute_now() AS time) AS clock,
-       LATERAL (SELECT LEAST(960, 2 ^ LEAST(queued.attempts, 10)) * (0.5 + random() / 2) * interval '1 second')
-         AS wait (time)
+  FROM suspects, (SELECT compute_now() AS time) AS clock
   WHERE queued.kind = suspects.kind AND queued.key = suspects.key
 )
 SELECT id FROM buried ORDER BY id
@@ -156,6 +156,13 @@ def shard_lease(role: str, shard: int) -> str:
 def singleton_lease(reconciler: str) -> str:
     """The lease of a reconciler that one worker at a time runs."""
     return f"singleton:{reconciler}"
+
+
+def names_for(kind: str, shard: int) -> list[str]:
+    """The leases under which a key of ``kind`` on ``shard`` may run, whatever its role; -1 is a singleton."""
+    if shard < 0:
+        return [singleton_lease(kind)]
+    return [shard_lease("controllers", shard), shard_lease("scheduler", shard)]
 
 
 def register(

@@ -10,7 +10,9 @@ from __future__ import annotations
 import os
 import socket
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from time import monotonic
 from typing import Any, Final
 
 import psycopg
@@ -71,9 +73,9 @@ def guard_thread(alias: str, settings: dict[str, str]) -> None:
 
 
 def _on_created(*, connection: Any, **_: Any) -> None:
-    alias, settings = getattr(_handler, "guard", (None, {}))
-    if connection.alias == alias:
-        _configure(connection.connection, {**settings, "default_transaction_read_only": "on"})
+    guard: tuple[str, dict[str, str]] | None = getattr(_handler, "guard", None)
+    if guard is not None and connection.alias == guard[0]:
+        _configure(connection.connection, {**guard[1], "default_transaction_read_only": "on"})
         setattr(connection, READ_ONLY_SESSION, True)
 
 
@@ -86,3 +88,59 @@ def _configure(connection: psycopg.Connection[Any], settings: dict[str, str]) ->
             sql.SQL("SET {} = {}").format(sql.Identifier(name), sql.Literal(value)) for name, value in settings.items()
         ]
         connection.execute(sql.SQL("; ").join(statements))
+
+
+class Session:
+    """One connection of the engine's own, used by one thread at a time, and reopened when it breaks."""
+
+    def __init__(self, alias: str, name: str, settings: dict[str, str]) -> None:
+        self._alias = alias
+        self._name = name
+        self._settings = settings
+        self._lock = threading.RLock()
+        self._connection: psycopg.Connection[Any] | None = None
+        self._busy_since: float | None = None
+
+    @contextmanager
+    def cursor(self) -> Iterator[psycopg.Cursor[Any]]:
+        """A cursor on the connection; one that breaks inside is closed, and the next use opens another.
+
+        Raises
+        ------
+        psycopg.Error
+            When the database cannot be reached, or a statement fails.
+        """
+        with self._lock:
+            self._busy_since = monotonic()
+            try:
+                if self._connection is None:
+                    self._connection = connect(self._alias, self._name, self._settings)
+                with self._connection.cursor() as cursor:
+                    yield cursor
+            except psycopg.Error as error:
+                if self._connection is not None and (self._connection.broken or is_lost(error)):
+                    self.close()
+                raise
+            finally:
+                self._busy_since = None
+
+    def cut_if_stuck(self, seconds: float) -> bool:
+        """From another thread: end the connection when a statement has taken longer than ``seconds``."""
+        since, connection = self._busy_since, self._connection
+        if since is None or connection is None or monotonic() - since < seconds:
+            return False
+        cut(connection)
+        return True
+
+    def close(self) -> None:
+        """Close the connection; the next use opens another."""
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+
+
+def is_lost(error: BaseException) -> bool:
+    """Whether ``error`` says that the connection is of no more use: broken, shut down, or a standby's."""
+    state = getattr(error, "sqlstate", None) or ""
+    return state.startswith("08") or state in {"57P01", "57P02", "57P03", "25006"}

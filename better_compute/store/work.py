@@ -359,7 +359,10 @@ def next_due(cursor: Any, kinds: Sequence[str], shards: Sequence[int]) -> timede
 def stats(cursor: Any) -> list[KindStats]:
     """Each kind's queue, by name; reads the whole table."""
     cursor.execute(STATS, [STUCK_ATTEMPTS])
-    return [KindStats(*row[:5], float(row[5])) for row in cursor.fetchall()]
+    return [
+        KindStats(kind, depth, due, stuck, failing, float(seconds))
+        for kind, depth, due, stuck, failing, seconds in cursor.fetchall()
+    ]
 
 
 def sanitise(text: str) -> str:

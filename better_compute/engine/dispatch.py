@@ -1,0 +1,214 @@
+"""Decides which kind gets the next turn of a worker thread.
+
+Each kind has its own queue. Threads take kinds in rotation, so a kind with a hundred thousand keys delays
+another by one turn; and while other kinds have work, one kind never gets the last free thread. How many keys a
+turn claims follows from how long the kind's runs take: slow keys are claimed one by one, so that free threads
+find the rest, and fast ones by the batch.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections import deque
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from threading import Condition
+from time import monotonic
+from typing import Final
+
+from better_compute import conf
+from better_compute.contract.module import ModuleSpec
+from better_compute.contract.reconcilers import BatchReconciler, Reconciler
+from better_compute.engine.membership import Membership
+from better_compute.engine.shards import UNSHARDED
+from better_compute.store.wakeups import Pair
+
+_spread: Final = secrets.SystemRandom()
+
+#: What one turn should take.
+TURN_SECONDS: Final = 0.05
+#: A key that answered DONE and stayed (an enqueuer holds its row) is left alone for a while, doubling.
+COOL_SECONDS: Final = (0.01, 0.5)
+
+
+@dataclass(slots=True)
+class Lane:
+    """One reconciler's queue, as this process runs it."""
+
+    spec: ModuleSpec
+    reconciler: Reconciler
+    membership: Membership
+    #: Something may be due.
+    ready: bool = False
+    turns: int = 0
+    #: Seconds a key takes, smoothed; unknown before the first run.
+    cost: float | None = None
+    #: Key to (incarnation, lease) while it runs.
+    running: dict[str, tuple[int, str]] = field(default_factory=dict)
+    #: Key to (monotonic time until which it is left alone, how often in a row).
+    cool: dict[str, tuple[float, int]] = field(default_factory=dict)
+    #: ``monotonic()`` at which the next key becomes due.
+    timer: float | None = None
+    start: int = 0
+
+    @property
+    def name(self) -> str:
+        """The kind."""
+        return self.reconciler.name
+
+    def limit(self, batch: int) -> int:
+        """How many keys the next turn claims."""
+        if isinstance(self.reconciler, BatchReconciler):
+            return batch
+        if self.cost is None:
+            return 1
+        return max(1, min(batch, int(TURN_SECONDS / max(self.cost, 1e-6))))
+
+    def learn(self, ran: int, seconds: float) -> None:
+        """Take the mean of a turn into account."""
+        if ran:
+            mean = seconds / ran
+            self.cost = mean if self.cost is None else 0.7 * self.cost + 0.3 * mean
+
+    def skipped(self) -> list[str]:
+        """Keys that must not be claimed now."""
+        now = monotonic()
+        for key, (until, _) in tuple(self.cool.items()):
+            if until + 1 < now:
+                del self.cool[key]
+        return [*self.running, *(key for key, (until, _) in self.cool.items() if until > now)]
+
+    def cool_down(self, left: Collection[str], ran: Iterable[str]) -> None:
+        """Leave alone for a moment the keys that stayed although they answered DONE."""
+        now = monotonic()
+        for key in ran:
+            if key not in left:
+                self.cool.pop(key, None)
+        for key in left:
+            times = self.cool[key][1] + 1 if key in self.cool else 0
+            pause = min(COOL_SECONDS[0] * 2**times, COOL_SECONDS[1])
+            self.cool[key] = (now + pause, times)
+            self.timer = min(self.timer or now + pause, now + pause)
+
+
+class Dispatcher:
+    """The lanes of a process, and the condition its threads wait on."""
+
+    def __init__(self, lanes: Sequence[Lane], settings: conf.Worker) -> None:
+        self.lanes = {lane.name: lane for lane in lanes}
+        self.changed = Condition()
+        self._settings = settings
+        self._rotation = deque(lanes)
+        self._next_poll = monotonic()
+        self._closed = False
+
+    def close(self) -> None:
+        """Give no more turns."""
+        with self.changed:
+            self._closed = True
+            self.changed.notify_all()
+
+    @property
+    def closed(self) -> bool:
+        """Whether the process is stopping."""
+        return self._closed
+
+    def wake(self, pairs: Iterable[Pair] | None) -> None:
+        """Say that (kind, shard) pairs may have due work, or with None that any may."""
+        with self.changed:
+            for lane in self._named(pairs):
+                lane.ready = True
+            self.changed.notify_all()
+
+    def note(self, kind: str, shard: int) -> None:
+        """A commit in this very process enqueued work."""
+        if kind in self.lanes:
+            self.wake([(kind, shard)])
+
+    def _named(self, pairs: Iterable[Pair] | None) -> Iterable[Lane]:
+        if pairs is None:
+            return list(self.lanes.values())
+        found = []
+        for kind, shard in pairs:
+            lane = self.lanes.get(kind)
+            if lane is not None and lane.membership.hold_for(lane.reconciler, shard) is not None:
+                found.append(lane)
+        return found
+
+    def take(self, threads: int) -> Lane | None:
+        """Wait for a lane that may have work, and start a turn of it; None when the process stops."""
+        with self.changed:
+            while not self._closed:
+                self._ring()
+                lane = self._choose(threads)
+                if lane is not None:
+                    lane.ready = False
+                    lane.turns += 1
+                    return lane
+                self.changed.wait(self._patience())
+            return None
+
+    def _choose(self, threads: int) -> Lane | None:
+        busy = sum(lane.turns for lane in self.lanes.values())
+        for _ in range(len(self._rotation)):
+            lane = self._rotation[0]
+            self._rotation.rotate(-1)
+            if not lane.ready or lane.membership.is_paused(lane.name) or not lane.membership.trusted:
+                continue
+            # The last free thread is kept for a kind that has none.
+            if lane.turns and busy + 1 >= threads and len(self.lanes) > 1:
+                continue
+            if lane.membership.holds_of(lane.reconciler):
+                return lane
+            lane.ready = False
+        return None
+
+    def _ring(self) -> None:
+        now = monotonic()
+        if now >= self._next_poll:
+            self._next_poll = now + self._settings.poll_ms / 1_000 * _spread.uniform(0.8, 1.2)
+            for lane in self.lanes.values():
+                lane.ready = True
+        for lane in self.lanes.values():
+            if lane.timer is not None and now >= lane.timer:
+                lane.timer = None
+                lane.ready = True
+
+    def _patience(self) -> float:
+        ends = [self._next_poll, *(lane.timer for lane in self.lanes.values() if lane.timer is not None)]
+        return max(0.001, min(ends) - monotonic())
+
+    def give_back(self, lane: Lane, *, again: bool, timer: float | None = None) -> None:
+        """End a turn. ``again``: more may be due at once; ``timer``: monotonic time at which more will be."""
+        with self.changed:
+            lane.turns -= 1
+            lane.ready = lane.ready or again
+            if timer is not None:
+                lane.timer = timer if lane.timer is None else min(lane.timer, timer)
+            self.changed.notify_all()
+
+    def runs_under(self, lease: str) -> bool:
+        """Whether a key runs under ``lease``."""
+        with self.changed:
+            return any(lease == held for lane in self.lanes.values() for _, held in lane.running.values())
+
+    def running_of(self, membership: Membership) -> list[tuple[str, str, int]]:
+        """(kind, key, incarnation) of everything that runs under ``membership``."""
+        return [
+            (lane.name, key, incarnation)
+            for lane in self.lanes.values()
+            if lane.membership is membership
+            for key, (incarnation, _) in lane.running.items()
+        ]
+
+    def idle(self) -> bool:
+        """Whether no turn is under way and nothing is known to be due."""
+        with self.changed:
+            return not any(lane.turns or lane.ready for lane in self.lanes.values())
+
+
+def shards_of(lane: Lane) -> list[int]:
+    """The shards whose keys the lane may start now, beginning at another one each time."""
+    shards = [UNSHARDED if hold.shard is None else hold.shard for hold in lane.membership.holds_of(lane.reconciler)]
+    lane.start = (lane.start + 17) % max(1, len(shards))
+    return shards[lane.start :] + shards[: lane.start]

@@ -1,0 +1,131 @@
+"""Keeps a process's memberships: beats, buries the dead, shares the leases, seeds, and says so to the others.
+
+A thread of its own with a connection of its own, so that neither a handler that hogs the interpreter for a
+while nor a broker that is down keeps it from beating. Losing that connection voids the members' trust at once.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from threading import Event
+from time import monotonic
+from typing import Any, Final
+
+import psycopg
+
+from better_compute import conf
+from better_compute.engine.dispatch import Dispatcher
+from better_compute.engine.membership import Membership
+from better_compute.engine.metrics import metrics
+from better_compute.engine.periodic import seed
+from better_compute.store.leases import MEMBERS_CHANNEL
+from better_compute.store.session import Session
+from better_compute.store.wakeups import notify
+
+log: Final = logging.getLogger(__name__)
+
+
+class Keeper:
+    """Runs until :meth:`stop`; then gives back every lease and leaves.
+
+    Parameters
+    ----------
+    on_join
+        Told a member's id whenever it registers under a new one.
+    """
+
+    def __init__(
+        self,
+        memberships: Sequence[Membership],
+        dispatcher: Dispatcher,
+        session: Session,
+        settings: conf.Worker,
+        on_join: Callable[[str], None],
+    ) -> None:
+        self._memberships = memberships
+        self._dispatcher = dispatcher
+        self._session = session
+        self._settings = settings
+        self._on_join = on_join
+        self._poked = Event()
+        self._stopping = Event()
+        self._retiring = Event()
+        self._next_beat = 0.0
+        self.ready = Event()
+
+    def poke(self) -> None:
+        """Look at members and leases now."""
+        self._poked.set()
+
+    def retire(self) -> None:
+        """Take no more leases; keep beating."""
+        self._retiring.set()
+        self.poke()
+
+    def stop(self) -> None:
+        """End :meth:`run`, which leaves."""
+        self._stopping.set()
+        self.poke()
+
+    def run(self) -> None:
+        """Beat and share until stopped."""
+        while not self._stopping.is_set():
+            self._poked.clear()
+            try:
+                with self._session.cursor() as cursor:
+                    changed = [self.step(cursor, membership) for membership in self._memberships]
+                    if any(changed):
+                        notify(cursor, MEMBERS_CHANNEL)
+                self.ready.set()
+                if any(changed):
+                    self._dispatcher.wake(None)
+            except psycopg.Error as error:
+                self._session.close()
+                for membership in self._memberships:
+                    membership.distrust()
+                log.warning("leases are not trusted until the database answers: %s", str(error).strip())
+                self._next_beat = 0.0
+            # Looking is cheap and finds a dead member early; beating is a write.
+            self._poked.wait(self._settings.tick_ms / 4_000)
+        self._leave()
+
+    def step(self, cursor: Any, membership: Membership) -> bool:
+        """One look at one membership; True when members or leases changed."""
+        joined = False
+        if not membership.id:
+            joined = self._join(cursor, membership)
+        elif monotonic() >= self._next_beat or not membership.trusted:
+            if not membership.renew(cursor):
+                log.warning("member %s was taken for dead; joining anew", membership.id)
+                joined = self._join(cursor, membership)
+            if membership is self._memberships[-1]:
+                self._next_beat = monotonic() + self._settings.tick_ms / 1_000
+        if self._retiring.is_set():
+            membership.retire(cursor)
+            return joined
+        for dead in membership.bury(cursor):
+            log.warning("buried member %s, which stopped beating", dead)
+            metrics.add("members_buried")
+            joined = True
+        changed = membership.balance(cursor, self._dispatcher.runs_under)
+        if changed:
+            metrics.add("lease_transitions")
+        return joined or changed
+
+    def _join(self, cursor: Any, membership: Membership) -> bool:
+        seed(cursor, membership.reconcilers.values())
+        membership.join(cursor)
+        self._on_join(membership.id)
+        return True
+
+    def _leave(self) -> None:
+        try:
+            with self._session.cursor() as cursor:
+                for membership in self._memberships:
+                    if membership.id:
+                        membership.leave(cursor)
+                notify(cursor, MEMBERS_CHANNEL)
+        except psycopg.Error as error:
+            log.warning("could not give back leases; they end by themselves: %s", str(error).strip())
+        self._session.close()
