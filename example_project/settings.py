@@ -37,6 +37,7 @@ SECRET_KEY = os.environ.get("SECRET_KEY", "for development only, never for a ser
 DEBUG = False
 ALLOWED_HOSTS = os.environ.get("ALLOWED_HOSTS", "localhost,127.0.0.1,testserver").split(",")
 USE_TZ = True
+TIME_ZONE = "UTC"
 ROOT_URLCONF = "example_project.urls"
 WSGI_APPLICATION = "example_project.wsgi.application"
 STATIC_URL = "/static/"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import quote, urlsplit, urlunsplit
@@ -12,10 +13,21 @@ import pytest
 
 from better_compute.devtools.services import Services
 
+
+def _python_for_everyone() -> str | None:
+    """An interpreter like ours that an ordinary user can run; ours may stand below /root."""
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    for path in (Path(sys.executable).resolve(), Path("/usr/bin") / version, Path("/usr/local/bin") / version):
+        if path.exists() and all(part.stat().st_mode & 0o001 for part in (path, *path.parents)):
+            return str(path)
+    return None
+
+
 #: What stands behind a name given to ``needs``: True when this machine has it.
 TOOLS: dict[str, Callable[[], bool]] = {
     "chromium": lambda: any(shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome")),
-    "root": lambda: os.geteuid() == 0 and shutil.which("runuser") is not None,
+    "root": lambda: os.geteuid() == 0,
+    "python-for-everyone": lambda: _python_for_everyone() is not None,
     "postgresql15": lambda: Path("/usr/lib/postgresql/15/bin/postgres").exists(),
 }
 
@@ -100,6 +112,12 @@ def app_url(owner_url: str) -> str:
         user=os.environ.get("COMPUTE_APP_ROLE", "bc_app"),
         password=os.environ.get("COMPUTE_APP_PASSWORD"),
     )
+
+
+@pytest.fixture(scope="session")
+def python_for_everyone() -> str:
+    """An interpreter that an ordinary user can run; mark the test as needing ``python-for-everyone``."""
+    return _python_for_everyone() or ""
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from better_compute.devtools import broker, postgres
 from better_compute.devtools.broker import Broker
@@ -102,17 +103,17 @@ def make(project: Project, place: Place, port: int, progress: Callable[[str], No
             name="api",
             argv=[
                 *(sys.executable, "-m", "granian", "--interface", "wsgi", "--host", LOOPBACK, "--port", str(listen)),
-                *("--workers", "1", "--blocking-threads", "8", "--no-ws", project.wsgi),
+                *("--workers", "1", "--blocking-threads", "4", "--no-ws", project.wsgi),
             ],
             env=env(),
-            ready=lambda child: answers(f"{url}/api/compute/system/version"),
+            ready=lambda child: answers(f"{url}/api/compute/system/version", place.read(LOGIN_FILE)),
         )
 
     def worker() -> Service:
         return Service(
             name="worker",
             argv=[
-                *(sys.executable, "-m", "celery", "-A", project.celery, "worker", "--pool", "threads"),
+                *(sys.executable, "-m", "celery", "--quiet", "-A", project.celery, "worker", "--pool", "threads"),
                 *("--concurrency", "4", "--loglevel", "INFO", "--without-gossip", "--without-mingle"),
             ],
             env=env(),
@@ -138,14 +139,17 @@ def _database_env(server: Postgres) -> dict[str, str]:
     }
 
 
-def answers(url: str) -> bool:
-    """Whether an HTTP server answers there, whatever it answers short of a server error."""
+def answers(url: str, login: Mapping[str, Any]) -> bool:
+    """Whether the API answers a caller with the installation's token."""
+    request = urllib.request.Request(  # noqa: S310  (the URL is http on the loopback)
+        url, headers={"Authorization": f"Bearer {login.get('installation_token')}"}
+    )
     try:
-        with urllib.request.urlopen(url, timeout=2) as response:  # noqa: S310  (the URL is http on the loopback)
-            return bool(response.status < 500)
+        with urllib.request.urlopen(request, timeout=5) as response:  # noqa: S310
+            return bool(response.status == 200)
     except urllib.error.HTTPError as refusal:
-        with refusal:
-            return refusal.code < 500
+        refusal.close()
+        return False
     except OSError:
         return False
 

@@ -57,6 +57,13 @@ class Postgres:
         Holds the cluster and the passwords.
     durable
         False for tests: faster, and lost when the machine crashes.
+
+    Attributes
+    ----------
+    data
+        The cluster's directory, one for each major version.
+    account
+        The user it runs as; None for our own.
     """
 
     name = "database"
@@ -67,7 +74,7 @@ class Postgres:
         self.account = unprivileged()
         self._home = home_for(self.account, place.directory)
         self._programs = self._find_programs()
-        self._room = self._home / f"postgres-{self._major()}"
+        self.data = self._home / f"postgres-{self._major()}"
         self._port = 0
         self._roles_made = False
 
@@ -79,7 +86,7 @@ class Postgres:
         RuntimeError
             When initdb fails; its words are in the message.
         """
-        if not (self._room / "PG_VERSION").exists():
+        if not (self.data / "PG_VERSION").exists():
             progress("making a PostgreSQL cluster (a few seconds, once)")
             self._initdb()
         self._clear_crash()
@@ -89,7 +96,7 @@ class Postgres:
         """The command that serves in the foreground."""
         settings = {**SETTINGS, "port": str(self._port), **({} if self._durable else FORGETFUL)}
         options = [word for key, value in settings.items() for word in ("-c", f"{key}={value}")]
-        return [str(self._programs / "postgres"), "-D", str(self._room), *options]
+        return [str(self._programs / "postgres"), "-D", str(self.data), *options]
 
     def is_ready(self) -> bool:
         """Whether it answers; the roles and the database then exist."""
@@ -113,7 +120,7 @@ class Postgres:
     def start(self, progress: Callable[[str], None], on_line: Callable[[str], None] = lambda line: None) -> Child:
         """Prepare and run it; not yet ready when this returns."""
         self.prepare(progress)
-        return Child(self.argv(), account=self.account, cwd=self._room, on_line=on_line)
+        return Child(self.argv(), account=self.account, cwd=self.data, on_line=on_line)
 
     def _find_programs(self) -> Path:
         given = os.environ.get(PROGRAMS_VARIABLE)
@@ -142,7 +149,7 @@ class Postgres:
 
     def _initdb(self) -> None:
         # Under another name until it is whole: a start that is cut short leaves half a cluster.
-        unfinished = self._room.with_name(self._room.name + ".new")
+        unfinished = self.data.with_name(self.data.name + ".new")
         shutil.rmtree(unfinished, ignore_errors=True)
         unfinished.mkdir(mode=0o700)
         password_file = self._home / "postgres.password"
@@ -168,17 +175,17 @@ class Postgres:
                 raise RuntimeError("initdb failed:\n" + "\n".join(made.tail))
         finally:
             password_file.unlink()
-        unfinished.rename(self._room)
+        unfinished.rename(self.data)
 
     def _clear_crash(self) -> None:
         """End a server that a crashed start left running, and remove the pid file it left."""
-        pid_file = self._room / "postmaster.pid"
+        pid_file = self.data / "postmaster.pid"
         if not pid_file.exists():
             return
         with contextlib.suppress(psutil.Error, ValueError, IndexError):
             found = psutil.Process(int(pid_file.read_text().splitlines()[0]))
             # Since a reboot or a crash the process id may be something else's.
-            if found.name().startswith("postgres") and Path(found.cwd()) == self._room.resolve():
+            if found.name().startswith("postgres") and Path(found.cwd()) == self.data.resolve():
                 found.send_signal(STOP_SIGNAL)
                 found.wait(STOP_SECONDS)
         # With the process id in use elsewhere PostgreSQL would refuse to start.

@@ -66,7 +66,7 @@ def test_one_dying_ends_the_watch_with_its_last_lines(supervisor: Supervisor) ->
 def test_a_death_by_signal_names_the_signal(supervisor: Supervisor) -> None:
     child = supervisor.start(Service(name="victim", argv=SLEEP, ready=is_up))
     os.kill(child.pid, signal.SIGKILL)
-    with pytest.raises(Died, match="victim .* ended by signal SIGKILL"):
+    with pytest.raises(Died, match=r"victim .* ended by signal SIGKILL"):
         supervisor.watch()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import sys
 from argparse import ArgumentParser
@@ -88,7 +87,7 @@ def _project() -> plan.Project:
 
 
 def _tell(supervisor: Supervisor, place: Place, url: str) -> None:
-    login = json.loads((place.directory / plan.LOGIN_FILE).read_text(encoding="utf-8"))
+    login = place.read(plan.LOGIN_FILE)
     supervisor.say("")
     supervisor.say(f"Admin  {url}/admin/   user {login['user']}   password {login['password']}")
     supervisor.say(f"API    {url}/api/compute/")
