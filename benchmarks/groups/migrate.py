@@ -43,7 +43,7 @@ def prepared(*, full: bool) -> Iterator[Group]:
         },
         rounds=ROUNDS,
         configuration={
-            "ours": "compute_migrate, verbosity 0, same process, same connection",
+            "ours": "compute_migrate, verbosity 0, with its system checks, same process, same connection",
             "Django migrate": django_migrate.CONFIGURATION,
         },
     )

@@ -44,6 +44,8 @@ class PublicNames(SphinxDirective):
         room = self.arguments[0]
         if room not in ROOMS:
             raise self.error(f"{room!r} exports nothing; choose from {', '.join(ROOMS)}.")
+        # The docstrings may have changed although the page has not.
+        self.env.note_reread()
         documented = self.env.__dict__.setdefault("compute_rooms", set())
         documented.add(room)
         lines = [line for name in ROOMS[room] for line in directive(name)]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from django.core.management import get_commands, load_command_class
@@ -14,15 +12,13 @@ from sphinx.application import Sphinx
 from sphinx.pycode import ModuleAnalyzer
 from sphinx.util.docutils import SphinxDirective
 
-import better_compute
 from better_compute import conf, registry
 from better_compute.contract import durations, errors
+from better_compute.contract.methods import MethodSpec
 from better_compute.contract.reconcilers import Reconciler
-from better_compute.registry import ids
+from better_compute.registry import ids, table
 
 Rows = Iterable[Iterable[str]]
-
-CONTRACT: Final = Path(better_compute.__file__).parent / "contract"
 
 
 def code(text: object) -> str:
@@ -51,10 +47,12 @@ def _fields(struct: type[msgspec.Struct], prefix: str) -> Iterator[list[str]]:
             yield from _fields(field.type, f"{name}.")
             continue
         default = field.default if field.default is not msgspec.NODEFAULT else ""
-        type_name = (
-            getattr(field.type, "__name__", str(field.type)) if isinstance(field.type, type) else str(field.type)
-        )
-        yield [code(name), code(type_name.replace("typing.", "")), code(repr(default)), comments.get(field.name, "")]
+        yield [code(name), code(_type_name(field.type)), code(repr(default)), comments.get(field.name, "")]
+
+
+def _type_name(annotation: object) -> str:
+    plain = type(annotation) is type
+    return annotation.__name__ if plain else str(annotation).replace("typing.", "")  # type: ignore[attr-defined]
 
 
 def _field_comments(struct: type) -> dict[str, str]:
@@ -70,37 +68,22 @@ def _field_comments(struct: type) -> dict[str, str]:
 
 def methods() -> tuple[list[str], Rows]:
     """The method table and the live registry, side by side."""
-    declared = method_table()
+    declared = {row.method: row for row in table.rows()}
     live = {spec.dotted: spec for spec in registry.current().methods.values()}
     rows = []
     for dotted in sorted({*declared, *live}):
-        spec = live.get(dotted)
-        row = declared.get(dotted, {})
-        where = "built in" if dotted in declared else ("plugin" if dotted.startswith("plugins.") else "undeclared")
+        spec, row = live.get(dotted), declared.get(dotted)
+        what = spec.summary if spec else "Not hosted by the example project."
+        source: MethodSpec | table.Row = spec or declared[dotted]
         rows.append(
             [
-                code(dotted),
-                code(spec.kind if spec else row.get("kind", "")),
-                code(spec.action if spec else row.get("action", "")),
-                code(row.get("resource", "")),
-                where,
-                spec.summary if spec else "",
+                f"{code(dotted)} <br> {what}",
+                code(source.kind),
+                code(source.action),
+                row.resource if row else "by the plugin" if dotted.startswith("plugins.") else "undeclared",
             ]
         )
-    return ["method", "kind", "action", "resource", "", "what it does"], rows
-
-
-def method_table() -> Mapping[str, Mapping[str, Any]]:
-    """``contract/methods.toml`` by dotted method name."""
-    path = CONTRACT / "methods.toml"
-    if not path.exists():
-        return {}
-    document = tomllib.loads(path.read_text(encoding="utf-8"))
-    return _flatten(document)
-
-
-def _flatten(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    return {dotted: row for dotted, row in document.items() if isinstance(row, Mapping) and "action" in row}
+    return ["method", "kind", "action", "resource"], rows
 
 
 def reconcilers() -> tuple[list[str], Rows]:
@@ -168,9 +151,9 @@ class ComputeTable(SphinxDirective):
         name = self.arguments[0]
         if name not in TABLES:
             raise self.error(f"{name!r} is no table; choose from {', '.join(TABLES)}.")
-        box = nodes.container(classes=["generated-table"])
-        box += self.parse_text_to_nodes(markdown(*TABLES[name]()))
-        return [box]
+        # The code may have changed although the page has not.
+        self.env.note_reread()
+        return self.parse_text_to_nodes(markdown(*TABLES[name]()))
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 from django.core.management.commands import migrate as django_migrate
 
-CONFIGURATION = "django.core.management.commands.migrate.Command, verbosity 0, same process, same connection"
+CONFIGURATION = "django.core.management.commands.migrate.Command, verbosity 0, with its system checks, same process, same connection"
 
 
 def command() -> BaseCommand:
@@ -17,4 +17,4 @@ def command() -> BaseCommand:
 
 def options() -> dict[str, Any]:
     """What both commands are called with."""
-    return {"verbosity": 0, "interactive": False}
+    return {"verbosity": 0, "interactive": False, "skip_checks": False}
