@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from django.db import connections
@@ -21,7 +22,7 @@ from better_compute.contract import names
 from better_compute.contract.errors import ComputeError, ErrorCode
 from better_compute.contract.methods import MethodSpec, Resource
 from better_compute.contract.ports import Principal
-from better_compute.engine.contexts import BoundMethodContext, EventsPort, module_context
+from better_compute.engine.contexts import BoundMethodContext, EventsPort, module_context, served_port
 from better_compute.envelope import codec, identity, problem
 from better_compute.envelope.authorize import authorizer
 from better_compute.store import audit, preamble, transaction
@@ -85,7 +86,7 @@ def run(act: Act, credential: identity.Credential, decode: Callable[[], Any]) ->
         _refuse_open_transaction(alias)
         answer = _transact(alias, act, credential, decode)
     except Exception as error:
-        refused = problem.refusal(error, act.request_id)
+        refused = problem.refusal(error, act.request_id, read_only=act.spec.kind == "query")
         _record_refusal(act, refused)
         _note_use(alias, act)
         if refused is error:
@@ -96,7 +97,9 @@ def run(act: Act, credential: identity.Credential, decode: Callable[[], Any]) ->
 
 
 def _transact(alias: str, act: Act, credential: identity.Credential, decode: Callable[[], Any]) -> Answer:
-    limits = preamble.Limits(conf.current().call.statement_timeout_ms, read_only=act.spec.kind == "query")
+    # What a transaction may do cannot be widened again, and a TestCase keeps one open for all its calls.
+    read_only = act.spec.kind == "query" and not connections[alias].in_atomic_block
+    limits = preamble.Limits(conf.current().call.statement_timeout_ms, read_only=read_only)
 
     def first() -> None:
         opened = credential.open(alias, limits)
@@ -106,6 +109,7 @@ def _transact(alias: str, act: Act, credential: identity.Credential, decode: Cal
         input = decode()
         act.resource = act.spec.resource(input)
         _authorize(act, act.resource)
+        _admit(act)
         result = _handle(act, input)
         body = codec.encode(result)
         if act.spec.kind == "mutation":
@@ -128,6 +132,19 @@ def _authorize(act: Act, resource: Resource) -> None:
             reason=decision.reason,
         )
     act.denied = False
+
+
+def _admit(act: Act) -> None:
+    """Refuse what the tenant's state does not allow; asked after authorization, so that no stranger learns of it."""
+    if act.tenant_id is None or act.spec.also_while == "any":
+        return
+    tenants = served_port("tenants")
+    if tenants is not None:
+        tenants.admit(act.tenant_id, kind=act.spec.kind, also_while=act.spec.also_while)
+
+
+def _permits(principal: Principal, action: str, resource: Resource, tenant_id: str | None) -> bool:
+    return authorizer().authorize(principal, action, resource, tenant_id).allowed
 
 
 def _owner(resource: Resource) -> str | None:
@@ -178,6 +195,7 @@ def _handle(act: Act, input: Any) -> Any:
         principal=act.principal,
         tenant_id=act.tenant_id,
         request_id=act.request_id,
+        judge=partial(_permits, act.principal),
     )
     handler = getattr(act.spec.viewset, act.spec.attribute)
     arguments = (act.spec.viewset(), ctx, input) if act.spec.takes_input else (act.spec.viewset(), ctx)

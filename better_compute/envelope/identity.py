@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
@@ -15,6 +16,7 @@ from django.middleware.csrf import CsrfViewMiddleware
 
 from better_compute.contract.errors import ComputeError, ErrorCode
 from better_compute.contract.ports import Principal
+from better_compute.engine.contexts import served_port
 from better_compute.envelope import tokens
 from better_compute.store import preamble
 
@@ -50,7 +52,13 @@ class Bearer:
         if user is None or not getattr(user, "is_active", True):
             raise unauthenticated("The token's user may not call any more.", presented=True)
         due = row.last_used_at is None or at - row.last_used_at >= TOUCH_EVERY
-        principal = Principal(id=f"token/{row.id}", kind="token", tenant_id=row.tenant_id, user=user)
+        principal = Principal(
+            id=f"token/{row.id}",
+            kind="token",
+            tenant_id=row.tenant_id,
+            user=user,
+            acts_for=f"user/{user.pk}",
+        )
         return Opened(at, principal, row.id if due else None)
 
 
@@ -68,7 +76,19 @@ class Known:
         return Opened(preamble.open_call(alias, limits), self.principal)
 
 
-Credential = Bearer | Known
+@dataclass(frozen=True, slots=True)
+class Recognised:
+    """A bearer credential that a hosted authenticator knows; ``principal`` looks it up in the call's transaction."""
+
+    principal: Callable[[], Principal]
+
+    def open(self, alias: str, limits: preamble.Limits) -> Opened:
+        """Begin the call. Raises UNAUTHENTICATED for what was revoked or has expired."""
+        at = preamble.open_call(alias, limits)
+        return Opened(at, self.principal())
+
+
+Credential = Bearer | Known | Recognised
 
 
 def of_request(request: HttpRequest) -> Credential:
@@ -84,6 +104,10 @@ def of_request(request: HttpRequest) -> Credential:
     scheme, _, secret = header.partition(" ")
     if scheme.lower() == "bearer":
         if tokens.PATTERN.fullmatch(secret) is None:
+            authenticator = served_port("authenticator")
+            principal = None if authenticator is None else authenticator.recognise(secret)
+            if principal is not None:
+                return Recognised(principal)
             raise unauthenticated("The bearer token is malformed.", presented=True)
         return Bearer(tokens.digest(secret))
     user = getattr(request, "user", None)

@@ -64,11 +64,12 @@ def encode(error: ComputeError, request_id: str) -> bytes:
         return msgspec.json.encode(document(plain, request_id))
 
 
-def refusal(error: BaseException, request_id: str) -> ComputeError:
+def refusal(error: BaseException, request_id: str, *, read_only: bool = False) -> ComputeError:
     """Return the refusal that ``error`` becomes, logging it when it is a defect.
 
     A ``ComputeError`` stays as it is. Of a database error only the SQLSTATE is judged: neither its text, nor
-    SQL, nor parameters reach the caller or the log.
+    SQL, nor parameters reach the caller or the log. A refused write (25006) is a failover's, unless the call
+    itself was ``read_only``: then it is a query that writes.
     """
     if isinstance(error, ComputeError):
         if error.code in (ErrorCode.INTERNAL_ERROR, ErrorCode.INVALID_CONFIG):
@@ -76,7 +77,7 @@ def refusal(error: BaseException, request_id: str) -> ComputeError:
         return error
     database_error = next((each for each in _chain(error) if isinstance(each, django.db.Error)), None)
     if database_error is not None:
-        known = _database_refusal(database_error)
+        known = _database_refusal(database_error, read_only=read_only)
         if known is not None:
             return known
     _log_defect(error, request_id, bare=database_error is not None)
@@ -87,8 +88,10 @@ def refusal(error: BaseException, request_id: str) -> ComputeError:
     )
 
 
-def _database_refusal(error: BaseException) -> ComputeError | None:
+def _database_refusal(error: BaseException, *, read_only: bool) -> ComputeError | None:
     state = sql_state(error)
+    if read_only and state == "25006":
+        return None
     if state == "23505":
         return ComputeError(
             ErrorCode.CONFLICT,

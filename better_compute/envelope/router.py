@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db import connections, transaction
 from django.http import HttpRequest, HttpResponseBase
-from django.urls import URLPattern, path
+from django.urls import URLPattern, path, re_path
 from django.views.decorators.csrf import csrf_exempt
 
 from better_compute import registry
@@ -32,12 +32,12 @@ class ComputeRouter:
     @property
     def urls(self) -> list[URLPattern]:
         """The patterns to include."""
-        # The first pattern answers everything; the named ones below it are only ever reversed.
-        dispatch = _outermost(self._dispatch)
+        # The first pattern answers everything, a line break included; the named ones are only ever reversed.
+        everything = re_path(r"^(?P<route>(?s:.*))\Z", _outermost(self._dispatch))
         named = [path(route, view, name=route.replace("/", ".")) for route, view in self._views.items()]
-        return [path("<path:route>", dispatch), path("", dispatch), *named]
+        return [everything, *named]
 
-    def _dispatch(self, request: HttpRequest, route: str = "") -> HttpResponseBase:
+    def _dispatch(self, request: HttpRequest, route: str) -> HttpResponseBase:
         view = self._views.get(route)
         if view is None:
             return http.refuse(

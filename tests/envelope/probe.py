@@ -1,0 +1,177 @@
+"""A plugin whose methods misbehave in one way each."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from django.db import IntegrityError, connection
+
+from better_compute import (
+    Catalog,
+    ComputeError,
+    ComputeViewSet,
+    ErrorCode,
+    Input,
+    MethodContext,
+    Output,
+    Resource,
+    ResourceType,
+    TenantId,
+    compute_method,
+)
+from better_compute.contract.module import ModuleSpec
+from better_compute.registry.methods import read
+from example_project.acme_widgets.models import Widget
+
+WRITE = "compute:probe:write"
+READ = "compute:probe:read"
+
+
+class Where(Input):
+    """The tenant a probe acts in, the widget it makes, and what else it is to do."""
+
+    tenant_id: TenantId
+    widget_id: str = "w1"
+    extra: Any = None
+
+
+class WidgetInput(Input):
+    """A widget by its id."""
+
+    widget_id: str
+
+
+class Answer(Output):
+    """Anything at all."""
+
+    value: Any
+
+
+def tenant(input: Any) -> Resource:
+    """The tenant that the input names."""
+    return Resource("tenant", input.tenant_id)
+
+
+def write_everything(ctx: MethodContext, input: Where) -> None:
+    """Write a row, an event and a work item."""
+    Widget.objects.create(id=input.widget_id, tenant_id=input.tenant_id)
+    ctx.events.publish(type="probe.written", tenant_id=input.tenant_id, subject="widget/w1", data={})
+    ctx.work.enqueue("acme.widgets", input.tenant_id)
+
+
+class Probes(ComputeViewSet):
+    """Methods that write everything and then fail, each in its own way."""
+
+    @compute_method(action=WRITE, kind="mutation", resource=tenant)
+    def write(self, ctx: MethodContext, input: Where) -> Answer:
+        """Succeed."""
+        write_everything(ctx, input)
+        return Answer(value=ctx.tenant_id)
+
+    @compute_method(action=WRITE, kind="mutation", resource=tenant)
+    def crash(self, ctx: MethodContext, input: Where) -> Answer:
+        """Raise what nobody expects, with a secret in it."""
+        write_everything(ctx, input)
+        raise RuntimeError("the password is hunter2")
+
+    @compute_method(action=WRITE, kind="mutation", resource=tenant)
+    def refuse(self, ctx: MethodContext, input: Where) -> Answer:
+        """Refuse with the code that the input names."""
+        write_everything(ctx, input)
+        raise ComputeError(input.extra, "Refused by the method.", mend="Ask otherwise.", retry_after=7)
+
+    @compute_method(action=WRITE, kind="mutation", resource=tenant)
+    def answer_unencodable(self, ctx: MethodContext, input: Where) -> Answer:
+        """Answer with what JSON has no form for."""
+        write_everything(ctx, input)
+        return Answer(value=object())
+
+    @compute_method(action=WRITE, kind="mutation", resource=tenant)
+    def answer_surrogate(self, ctx: MethodContext, input: Where) -> Answer:
+        """Answer with what UTF-8 has no form for."""
+        write_everything(ctx, input)
+        return Answer(value="\ud800")
+
+    @compute_method(action=WRITE, kind="mutation", resource=tenant)
+    def swallow(self, ctx: MethodContext, input: Where) -> Answer:
+        """Swallow an error of the database without a savepoint."""
+        write_everything(ctx, input)
+        with contextlib.suppress(Exception), connection.cursor() as cursor:
+            cursor.execute("SELECT 1 / 0")
+        return Answer(value="as if nothing had happened")
+
+    @compute_method(action=WRITE, kind="mutation", resource=tenant)
+    def get_or_create(self, ctx: MethodContext, input: Where) -> Answer:
+        """Meet a unique violation inside a savepoint, as get_or_create does."""
+        write_everything(ctx, input)
+        with contextlib.suppress(IntegrityError), ctx.sql.transaction():
+            Widget.objects.create(id=input.widget_id, tenant_id=input.tenant_id)
+        return Answer(value="kept")
+
+    @compute_method(action=WRITE, kind="mutation", resource=tenant)
+    def run_sql(self, ctx: MethodContext, input: Where) -> Answer:
+        """Run the SQL that the input holds, after having written everything."""
+        write_everything(ctx, input)
+        ctx.sql.query(input.extra)
+        return Answer(value="ran")
+
+    @compute_method(action=READ, kind="query", resource=tenant)
+    def peek(self, ctx: MethodContext, input: Where) -> Answer:
+        """Read."""
+        return Answer(value=[input.tenant_id, input.extra])
+
+    @compute_method(action=READ, kind="query", resource=tenant)
+    def scribble(self, ctx: MethodContext, input: Where) -> Answer:
+        """Write although a query may not."""
+        Widget.objects.create(id=input.widget_id, tenant_id=input.tenant_id)
+        return Answer(value="written")
+
+    @compute_method(action=READ, kind="query", resource=tenant)
+    def get(self, ctx: MethodContext, input: Where) -> Answer:
+        """Be named like an HTTP verb."""
+        return Answer(value="got")
+
+    @compute_method(action=WRITE, kind="mutation", resource=tenant)
+    def post(self, ctx: MethodContext, input: Where) -> Answer:
+        """Be named like the other."""
+        return Answer(value="posted")
+
+    @compute_method(action=WRITE, kind="mutation", resource=lambda i: Resource("probe-widget", i.widget_id))
+    def touch(self, ctx: MethodContext, input: WidgetInput) -> Answer:
+        """Act on a record whose tenant the catalog resolves."""
+        return Answer(value=ctx.tenant_id)
+
+    @compute_method(action=WRITE, kind="mutation", resource=lambda i: 1 / 0)
+    def unresourceful(self, ctx: MethodContext, input: Where) -> Answer:
+        """Have a resource that cannot be told."""
+        raise AssertionError("not reached")
+
+    @compute_method(action=READ, kind="query", resource=lambda _: Resource("system", "probe"))
+    def whoami(self, ctx: MethodContext) -> Answer:
+        """Take no input."""
+        return Answer(value=[ctx.principal.id, ctx.request_id, ctx.tenant_id])
+
+
+def _widget_tenant(sql: Any, id: str) -> str | None:
+    rows = sql.query("SELECT tenant_id FROM plg_acme_widget WHERE id = %s", [id]).rows
+    return rows[0]["tenant_id"] if rows else None
+
+
+def probe_module() -> ModuleSpec:
+    """The plugin ``probe`` as the registry would read it."""
+    catalog = Catalog(actions=[WRITE, READ], resource_types={"probe-widget": ResourceType(resolve=_widget_tenant)})
+    bare = ModuleSpec(name="probe", path="tests.envelope.probe", label="plg_probe", plugin_id="probe", catalog=catalog)
+    methods, problems = read(bare, [Probes])
+    assert not problems, problems
+    return ModuleSpec(
+        name="probe",
+        path="tests.envelope.probe",
+        label="plg_probe",
+        plugin_id="probe",
+        catalog=catalog,
+        methods=methods,
+    )
+
+
+REFUSALS = sorted(code.value for code in ErrorCode)

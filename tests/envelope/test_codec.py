@@ -1,0 +1,191 @@
+"""The codec refuses what cannot be stored or is not meant, and says where."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import msgspec
+import pytest
+from hypothesis import given, strategies as st
+from msgspec import Meta
+
+from better_compute import ComputeError, Input
+from better_compute.envelope import codec
+
+
+class Inner(Input):
+    count: int = 0
+
+
+class Shape(Input):
+    tenant_id: str
+    size_gb: int = 1
+    tags: list[str] = msgspec.field(default_factory=list)
+    inner: list[Inner] = msgspec.field(default_factory=list)
+    by_name: dict[str, Inner] = msgspec.field(default_factory=dict)
+    anything: Any = None
+    ratio: float = 0.0
+    flag: bool | None = None
+    short: Annotated[str, Meta(max_length=3)] = ""
+
+
+def refusal(body: bytes) -> ComputeError:
+    with pytest.raises(ComputeError) as caught:
+        codec.decode_body(Shape, body)
+    assert caught.value.code == "INVALID_INPUT"
+    return caught.value
+
+
+def pointer_of(body: bytes) -> str:
+    return refusal(body).violations[0].pointer
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [
+        (b'{"tenantId": 5}', "/tenantId"),
+        (b'{"tenantId": "t", "nope": 1}', "/nope"),
+        (b"{}", "/tenantId"),
+        (b'{"tenantId": "t", "inner": [{}, {"count": "x"}]}', "/inner/1/count"),
+        (b'{"tenantId": "t", "inner": [{"what": 1}]}', "/inner/0/what"),
+        (b'{"tenantId": "t", "byName": {"a": {"count": "x"}}}', "/byName"),
+        (b'{"tenantId": "t", "tags": ["a", 1]}', "/tags/1"),
+        (b'{"tenantId": "t", "short": "long"}', "/short"),
+        (b'{"tenantId": "t", "a/b~c": 1}', "/a~1b~0c"),
+        (b'{"tenantId": "t", "ratio": 1e400}', "/ratio"),
+        (b'{"tenantId": "t\\u0000"}', "/tenantId"),
+        (b'{"tenantId": "t", "anything": [0, {"a\\u0000": 1}]}', "/anything/1"),
+    ],
+)
+def test_a_violation_is_reported_with_its_json_pointer(body: bytes, pointer: str) -> None:
+    assert pointer_of(body) == pointer
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[]",
+        b"null",
+        b'"text"',
+        b"5",
+        b"{",
+        b"nonsense",
+        b'{"tenantId": "t"} trailing',
+        b'{"tenantId": "t",}',
+        b"\xef\xbb\xbf{}",
+        b'{"tenantId": "\xff"}',
+        b'{"tenantId": NaN}',
+        b'{"tenantId": "a\x00b"}',
+        b"\x00",
+        b" ",
+        b'{"tenantId": "\\ud800"}',
+        b'{"tenantId": "\\udc00 x"}',
+        b'{"tenantId": "\\ud800\\ud800"}',
+        b'{"tenantId": "\\uDC00\\uD800"}',
+        b'{"tenantId": "t", "\\ud83d": 1}',
+        b'{"tenantId": "t", "sizeGb": 1' + b"0" * 5000 + b"}",
+        b'{"tenantId": "t", "anything": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+        b'{"tenantId": "t", "anything": ' + b'{"a":' * 5000 + b"1" + b"}" * 5000 + b"}",
+        b"[" * 1_000_000,
+    ],
+)
+def test_a_body_that_is_no_sound_object_is_refused(body: bytes) -> None:
+    assert refusal(body).message
+
+
+def test_depth_64_is_accepted_and_65_is_not() -> None:
+    def nested(depth: int) -> bytes:
+        return b'{"tenantId": "t", "anything": ' + b"[" * (depth - 1) + b"]" * (depth - 1) + b"}"
+
+    codec.decode_body(Shape, nested(64))
+    assert "64" in refusal(nested(65)).message
+
+
+def test_many_shallow_brackets_and_brackets_in_text_are_no_depth() -> None:
+    body = json.dumps({"tenantId": "[" * 500 + '\\"{', "tags": ["[]"] * 200, "anything": [[]] * 1000}).encode()
+    assert codec.decode_body(Shape, body).tags[0] == "[]"
+
+
+def test_a_pair_of_surrogates_and_an_escaped_backslash_are_text() -> None:
+    body = b'{"tenantId": "\\ud83d\\ude00", "tags": ["\\\\u0000", "\\\\ud800"]}'
+    decoded = codec.decode_body(Shape, body)
+    assert decoded.tenant_id == "\U0001f600"
+    assert decoded.tags == ["\\u0000", "\\ud800"]
+
+
+def test_the_last_of_duplicate_members_wins() -> None:
+    assert codec.decode_body(Shape, b'{"tenantId": "a", "tenantId": "b"}').tenant_id == "b"
+
+
+def test_a_query_string_becomes_what_the_fields_say() -> None:
+    shape = codec.decode_query(
+        Shape, {"tenantId": ["7"], "sizeGb": ["5"], "flag": ["true"], "tags": ["a", "b"], "ratio": ["0.5"]}
+    )
+    assert (shape.tenant_id, shape.size_gb, shape.flag, shape.tags, shape.ratio) == ("7", 5, True, ["a", "b"], 0.5)
+
+
+@pytest.mark.parametrize(
+    ("query", "pointer"),
+    [
+        ({"tenantId": ["a", "b"]}, "/tenantId"),
+        ({"tenantId": ["a"], "sizeGb": ["five"]}, "/sizeGb"),
+        ({"tenantId": ["a"], "zzz": ["five"]}, "/zzz"),
+        ({"tenantId": ["a\x00"]}, "/tenantId"),
+        ({"tenantId": ["a\ud800"]}, "/tenantId"),
+        ({}, "/tenantId"),
+    ],
+)
+def test_a_bad_query_string_is_refused_with_its_pointer(query: dict[str, list[str]], pointer: str) -> None:
+    with pytest.raises(ComputeError) as caught:
+        codec.decode_query(Shape, query)
+    assert caught.value.violations[0].pointer == pointer
+
+
+def test_an_input_given_in_process_is_checked_like_one_from_the_wire() -> None:
+    assert codec.decode_object(Shape, {"tenantId": "t"}).tenant_id == "t"
+    assert codec.decode_object(Shape, Shape(tenant_id="t")).tenant_id == "t"
+    for unsound in ({"tenant_id": "t"}, {"tenantId": 5}, Shape(tenant_id=5), {"tenantId": "\ud800"}, 5, object()):  # type: ignore[arg-type]
+        with pytest.raises(ComputeError) as caught:
+            codec.decode_object(Shape, unsound)
+        assert caught.value.code == "INVALID_INPUT"
+
+
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63)
+    | st.text()
+    | st.floats(allow_nan=False, allow_infinity=False),
+    lambda members: st.lists(members, max_size=4) | st.dictionaries(st.text(), members, max_size=4),
+    max_leaves=20,
+)
+
+
+def texts(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, dict):
+        return [text for name, member in value.items() for text in [name, *texts(member)]]
+    return [text for member in value for text in texts(member)] if isinstance(value, list) else []
+
+
+@given(json_values, st.booleans())
+def test_every_storable_value_comes_through_and_every_other_is_refused(value: Any, ascii: bool) -> None:
+    body = json.dumps({"tenantId": "t", "anything": value}, ensure_ascii=ascii).encode()
+    storable = not any("\x00" in text for text in texts(value))
+    try:
+        decoded = codec.decode_body(Shape, body)
+    except ComputeError as error:
+        assert error.code == "INVALID_INPUT"
+        assert not storable
+    else:
+        assert decoded.anything == value
+
+
+@given(st.binary(max_size=200))
+def test_no_body_raises_anything_but_a_refusal(body: bytes) -> None:
+    try:
+        codec.decode_body(Shape, body)
+    except ComputeError as error:
+        assert error.code == "INVALID_INPUT"

@@ -1,0 +1,92 @@
+"""The core's own groups, ``system`` and ``work``."""
+
+from __future__ import annotations
+
+import json
+import platform
+from datetime import timedelta
+
+import django
+import pytest
+from django.db import connection
+
+import better_compute
+from better_compute import compute, registry
+from better_compute.store import transaction
+from better_compute.store.work import WorkRow
+from tests.envelope.conftest import Caller, count_rows, grown
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_the_self_check_is_doctors_report(installation: Caller) -> None:
+    response = installation.get("system/selfCheck")
+    assert response.status_code == 200, response.content
+    found = json.loads(response.content)
+    assert set(found) == {"ok", "findings"}
+    report = compute.self_check()
+    assert found["ok"] == report.ok
+    assert [each["check"] for each in found["findings"]] == [each.check for each in report.findings]
+
+
+def test_versions_of_what_serves(installation: Caller) -> None:
+    found = json.loads(installation.get("system/version").content)
+    assert found["core"] == better_compute.__version__
+    assert found["django"] == django.get_version()
+    assert found["python"] == platform.python_version()
+    assert int(found["postgresql"].partition(".")[0]) >= 15
+
+
+def test_modules_stand_in_hosted_order(installation: Caller) -> None:
+    found = json.loads(installation.get("system/modules").content)
+    hosted = registry.current()
+    assert found["fingerprint"] == hosted.fingerprint
+    assert [each["name"] for each in found["modules"]] == [spec.name for spec in hosted.modules]
+    core, acme = found["modules"][0], next(each for each in found["modules"] if each["name"] == "acme")
+    assert (core["label"], core["version"], core["pluginId"]) == ("compute", better_compute.__version__, None)
+    assert (acme["label"], acme["pluginId"], acme["methods"], acme["reconcilers"]) == ("plg_acme", "acme", 2, 1)
+
+
+def queue(delay: timedelta) -> None:
+    with transaction.transaction():
+        transaction.enqueue([WorkRow("acme.widgets", "t1", -1, int(delay.total_seconds() * 1000))])
+
+
+def test_requeue_makes_a_key_due_now_and_is_audited(installation: Caller) -> None:
+    queue(timedelta(hours=1))
+    before = count_rows()
+    response = installation.post("work/requeue", {"kind": "acme.widgets", "key": "t1"})
+    assert (response.status_code, json.loads(response.content)) == (200, {"kind": "acme.widgets", "key": "t1"})
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT not_before <= compute_now() FROM compute_work WHERE key = 't1'")
+        assert cursor.fetchone() == (True,)
+    assert grown(before) == {"compute_audit_events": 1}
+
+
+def test_requeue_wakes_workers(installation: Caller) -> None:
+    queue(timedelta(hours=1))
+    seen: list[tuple[str, int]] = []
+    stop = transaction.wake_with(lambda kind, shard: seen.append((kind, shard)))
+    try:
+        installation.post("work/requeue", {"kind": "acme.widgets", "key": "t1"})
+    finally:
+        stop()
+    assert seen == [("acme.widgets", -1)]
+
+
+@pytest.mark.parametrize(("kind", "key"), [("acme.widgets", "absent"), ("no.such", "t1")])
+def test_requeue_of_what_is_not_queued_is_not_found(installation: Caller, kind: str, key: str) -> None:
+    response = installation.post("work/requeue", {"kind": kind, "key": key})
+    assert (response.status_code, json.loads(response.content)["code"]) == (404, "NOT_FOUND")
+
+
+@pytest.mark.parametrize(
+    "body", [{"kind": "Bad!", "key": "x"}, {"kind": "a", "key": ""}, {"kind": "a", "key": "k" * 513}]
+)
+def test_requeue_refuses_what_can_be_no_key(installation: Caller, body: dict[str, str]) -> None:
+    assert installation.post("work/requeue", body).status_code == 400
+
+
+@pytest.mark.parametrize("method", ["system/version", "system/modules", "system/selfCheck"])
+def test_a_tenants_token_learns_nothing_of_the_installation(caller: Caller, method: str) -> None:
+    assert caller.get(method).status_code == 403

@@ -1,0 +1,226 @@
+"""One call, one transaction: whatever fails, nothing of it stays but the record of the refusal."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+import pytest
+from django.db import OperationalError, connection, connections
+from django.http import HttpResponse
+from django.test import override_settings
+
+from better_compute.envelope import codec
+from better_compute.store import audit, outbox, transaction, work
+from tests.envelope.conftest import Caller, audit_rows, count_rows, grown
+from tests.envelope.probe import REFUSALS
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+REFUSAL_ONLY = {"compute_audit_events": 1}
+
+
+def problem(response: HttpResponse) -> tuple[int, str]:
+    assert response["Content-Type"] == "application/problem+json", response.content
+    return response.status_code, json.loads(response.content)["code"]
+
+
+def test_a_call_commits_row_event_work_and_audit_together(caller: Caller) -> None:
+    before = count_rows()
+    assert caller.probe("write").status_code == 200
+    assert grown(before) == {
+        "plg_acme_widget": 1,
+        "compute_outbox": 1,
+        "compute_work": 1,
+        "compute_audit_events": 1,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT (SELECT xid FROM compute_outbox) = (SELECT xid FROM compute_audit_events)")
+        assert cursor.fetchone() == (True,)
+
+
+@pytest.mark.parametrize(
+    ("method", "status", "code"),
+    [
+        ("crash", 500, "INTERNAL_ERROR"),
+        ("answerUnencodable", 500, "INTERNAL_ERROR"),
+        ("answerSurrogate", 500, "INTERNAL_ERROR"),
+        ("swallow", 500, "INTERNAL_ERROR"),
+    ],
+)
+def test_a_failing_method_leaves_only_the_record_of_its_failure(
+    caller: Caller, method: str, status: int, code: str
+) -> None:
+    before = count_rows()
+    assert problem(caller.probe(method)) == (status, code)
+    assert grown(before) == REFUSAL_ONLY
+    assert [(row["outcome"], row["code"]) for row in audit_rows()] == [("failed", code)]
+
+
+def test_a_resource_that_cannot_be_told_is_a_defect_and_no_act(caller: Caller) -> None:
+    before = count_rows()
+    assert problem(caller.probe("unresourceful")) == (500, "INTERNAL_ERROR")
+    assert grown(before) == {}
+
+
+def _raise(*_: Any, **__: Any) -> None:
+    raise RuntimeError("made to fail")
+
+
+@pytest.mark.parametrize(
+    ("where", "name"),
+    [(outbox, "insert"), (codec, "encode"), (work, "upsert"), (transaction, "_refuse_broken")],
+    ids=["event", "encoding", "work", "commit"],
+)
+def test_a_failure_at_any_later_step_rolls_everything_back(
+    caller: Caller, monkeypatch: pytest.MonkeyPatch, where: Any, name: str
+) -> None:
+    before = count_rows()
+    failures = iter([_raise])
+    original: Callable[..., Any] = getattr(where, name)
+    monkeypatch.setattr(where, name, lambda *a, **k: next(failures, original)(*a, **k))
+    assert problem(caller.probe("write")) == (500, "INTERNAL_ERROR")
+    assert grown(before) == REFUSAL_ONLY
+
+
+def test_a_failing_audit_record_rolls_the_call_back_and_hides_nothing(
+    caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = count_rows()
+    monkeypatch.setattr(audit, "insert", _raise)
+    assert problem(caller.probe("write")) == (500, "INTERNAL_ERROR")
+    assert problem(caller.probe("refuse", extra="IN_USE")) == (409, "IN_USE")
+    assert grown(before) == {}
+
+
+def test_a_commit_that_fails_is_no_success(caller: Caller) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "CREATE TABLE deferred_probe (id int UNIQUE DEFERRABLE INITIALLY DEFERRED);"
+            "INSERT INTO deferred_probe VALUES (1)"
+        )
+    try:
+        before = count_rows()
+        response = caller.probe("runSql", extra="INSERT INTO deferred_probe VALUES (1)")
+        assert problem(response) == (409, "CONFLICT")
+        assert grown(before) == REFUSAL_ONLY
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("DROP TABLE deferred_probe")
+
+
+def test_an_error_inside_a_savepoint_is_legal(caller: Caller) -> None:
+    before = count_rows()
+    assert caller.probe("getOrCreate").status_code == 200
+    assert grown(before)["plg_acme_widget"] == 1
+
+
+@pytest.mark.parametrize("code", REFUSALS)
+def test_every_code_a_method_raises_reaches_the_caller_as_its_status(caller: Caller, code: str) -> None:
+    before = count_rows()
+    response = caller.probe("refuse", extra=code)
+    found = json.loads(response.content)
+    assert (found["code"], found["status"], found["mend"]) == (code, response.status_code, "Ask otherwise.")
+    assert response["Retry-After"] == "7"
+    assert grown(before) == REFUSAL_ONLY
+    assert audit_rows()[0]["outcome"] == ("denied" if code == "ACCESS_DENIED" else "failed")
+
+
+@pytest.mark.parametrize(
+    ("state", "status", "code"),
+    [
+        ("23505", 409, "CONFLICT"),
+        ("40001", 503, "STORAGE_BUSY"),
+        ("40P01", 503, "STORAGE_BUSY"),
+        ("55P03", 503, "STORAGE_BUSY"),
+        ("57014", 503, "STORAGE_BUSY"),
+        ("25006", 503, "STORAGE_BUSY"),
+        ("08006", 503, "STORAGE_BUSY"),
+        ("22012", 500, "INTERNAL_ERROR"),
+        ("XX000", 500, "INTERNAL_ERROR"),
+    ],
+)
+def test_a_database_error_is_told_by_its_state_and_never_by_its_text(
+    caller: Caller, caplog: pytest.LogCaptureFixture, state: str, status: int, code: str
+) -> None:
+    before = count_rows()
+    block = f"DO $$ BEGIN RAISE EXCEPTION 'hunter2 text' USING ERRCODE = '{state}'; END $$"
+    response = caller.probe("runSql", extra=block)
+    assert problem(response) == (status, code)
+    assert ("Retry-After" in response) == (status == 503)
+    assert grown(before) == REFUSAL_ONLY
+    assert "hunter2" not in response.content.decode()
+    assert "hunter2" not in caplog.text
+    assert "RAISE" not in response.content.decode() + caplog.text
+
+
+def test_a_lost_connection_is_503_and_the_next_call_works(caller: Caller) -> None:
+    before = count_rows()
+    response = caller.probe("runSql", extra="SELECT pg_terminate_backend(pg_backend_pid())")
+    assert problem(response) == (503, "STORAGE_BUSY")
+    assert caller.probe("write").status_code == 200
+    assert grown(before)["plg_acme_widget"] == 1
+
+
+@override_settings(COMPUTE={"CALL": {"STATEMENT_TIMEOUT_MS": 50}})
+def test_a_statement_that_runs_too_long_is_503(caller: Caller) -> None:
+    before = count_rows()
+    assert problem(caller.probe("runSql", extra="SELECT pg_sleep(5)")) == (503, "STORAGE_BUSY")
+    assert grown(before) == REFUSAL_ONLY
+
+
+def test_the_limits_of_a_call_end_with_it(caller: Caller) -> None:
+    assert caller.probe("peek").status_code == 200
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT current_setting('statement_timeout'), current_setting('transaction_read_only')")
+        assert cursor.fetchone() == ("0", "off")
+
+
+def test_an_unknown_defect_is_told_by_its_request_id_and_logged_under_it(
+    caller: Caller, caplog: pytest.LogCaptureFixture
+) -> None:
+    response = caller.post("plugins/probe/probes/crash", {"tenantId": "t1"}, **{"X-Request-Id": "find-me"})
+    assert "hunter2" not in response.content.decode()
+    assert "find-me" in json.loads(response.content)["mend"]
+    entry = next(record for record in caplog.records if record.name == "better_compute.call")
+    assert "find-me" in entry.getMessage()
+    assert entry.levelno == logging.ERROR
+
+
+def test_a_query_is_read_only_and_leaves_no_record(caller: Caller) -> None:
+    before = count_rows()
+    assert caller.probe("peek").status_code == 200
+    assert problem(caller.probe("scribble")) == (500, "INTERNAL_ERROR")
+    assert grown(before) == {}
+
+
+def test_a_denied_query_is_recorded(caller: Caller) -> None:
+    before = count_rows()
+    assert caller.post("plugins/probe/probes/peek", {"tenantId": "t2"}).status_code == 404
+    assert grown(before) == REFUSAL_ONLY
+    assert audit_rows()[0]["outcome"] == "denied"
+
+
+@pytest.mark.parametrize("method", ["write", "crash", "refuse", "getOrCreate"])
+def test_atomic_requests_of_the_host_change_nothing(
+    caller: Caller, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    monkeypatch.setitem(connection.settings_dict, "ATOMIC_REQUESTS", True)
+    before = count_rows()
+    status = caller.probe(method, extra="IN_USE").status_code
+    expected = {"write": 200, "crash": 500, "refuse": 409, "getOrCreate": 200}[method]
+    assert status == expected
+    assert grown(before).get("plg_acme_widget", 0) == (1 if status == 200 else 0)
+    assert grown(before)["compute_audit_events"] == 1
+
+
+def test_a_database_that_is_away_is_503(caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise OperationalError("connection refused") from psycopg.OperationalError("connection refused")
+
+    with monkeypatch.context() as away:
+        away.setattr(connections["default"], "set_autocommit", refuse)
+        assert problem(caller.probe("write")) == (503, "STORAGE_BUSY")
