@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         define_driver as define_driver,
         define_event_sink as define_event_sink,
         define_pool_policy as define_pool_policy,
+        define_port as define_port,
         define_scheduler_plugin as define_scheduler_plugin,
         define_usage_sink as define_usage_sink,
     )
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from better_compute.contract.ports import (
         Authorizer as Authorizer,
         Decision as Decision,
+        Hosted as Hosted,
         MethodContext as MethodContext,
         ModuleContext as ModuleContext,
         Principal as Principal,
@@ -83,6 +85,7 @@ _HOME = {
         "define_driver",
         "define_event_sink",
         "define_pool_policy",
+        "define_port",
         "define_scheduler_plugin",
         "define_usage_sink",
     ),
@@ -102,6 +105,7 @@ _HOME = {
     "better_compute.contract.ports": (
         "Authorizer",
         "Decision",
+        "Hosted",
         "MethodContext",
         "ModuleContext",
         "Principal",

@@ -10,7 +10,14 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol
 
 ExtensionKind = Literal[
-    "driver", "attestor", "scheduler-plugin", "event-sink", "audit-sink", "usage-sink", "pool-policy"
+    "driver",
+    "attestor",
+    "scheduler-plugin",
+    "event-sink",
+    "audit-sink",
+    "usage-sink",
+    "pool-policy",
+    "port",
 ]
 
 #: Proves that an extension came from a ``define_*`` helper.
@@ -85,3 +92,12 @@ def define_usage_sink(id: str, *, version: str, sink: Any) -> Extension:
 def define_pool_policy(id: str, *, version: str, validate: Callable[..., None]) -> Extension:
     """A :class:`PoolPolicyValidator`, called by ``pools.create`` and ``pools.update``."""
     return _define("pool-policy", id, version, validate)
+
+
+def define_port(id: str, *, version: str, port: Callable[[Any], Any]) -> Extension:
+    """A port that this module serves to all others; ``port(ctx)`` makes it from the module's own context.
+
+    ``tenants``, ``commands``, ``desired`` and ``secrets`` become ``ctx.<id>`` of every module; any other is reached
+    as ``ctx.hosted.port(id)``. One module serves a port.
+    """
+    return _define("port", id, version, port)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from better_compute.contract.ports import Sql
 
 MethodKind = Literal["mutation", "query"]
+#: States of a tenant, besides active, in which a method may be called; ``"any"`` means it judges the state itself.
+AlsoWhile = Literal["any"] | frozenset[str]
 
 TenantId = Annotated[str, Meta(pattern=names.TENANT_ID_PATTERN)]
 
@@ -65,6 +67,7 @@ class MethodDeclaration:
     action: str
     kind: MethodKind
     resource: Callable[[Any], Resource]
+    also_while: AlsoWhile = frozenset()
 
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
@@ -74,7 +77,11 @@ DECLARATION = "compute_declaration"
 
 
 def compute_method(
-    *, action: str, kind: MethodKind, resource: Callable[[Any], Resource]
+    *,
+    action: str,
+    kind: MethodKind,
+    resource: Callable[[Any], Resource],
+    also_while: Iterable[str] = (),
 ) -> Callable[[_Method], _Method]:
     """Offer a method of a ``ComputeViewSet`` over REST and in process.
 
@@ -92,10 +99,18 @@ def compute_method(
         audited only when denied.
     resource
         Maps the decoded input to the resource that authorization judges. It must not query.
+    also_while
+        States of the resource's tenant, besides active, in which the method may be called: ``suspended``,
+        ``deleting``, ``torn_down``, or the string ``"any"`` for a method that judges the state itself. A query may
+        always be called while its tenant is suspended. A mutation that removes what blocks a teardown says
+        ``("deleting",)``.
     """
+    # A bare string is iterable too: "any" must not become a set of letters.
+    states: AlsoWhile = "any" if also_while == "any" else frozenset(also_while)
 
     def declare(function: _Method) -> _Method:
-        setattr(function, DECLARATION, MethodDeclaration(action=action, kind=kind, resource=resource))
+        declaration = MethodDeclaration(action=action, kind=kind, resource=resource, also_while=states)
+        setattr(function, DECLARATION, declaration)
         return function
 
     return declare
@@ -133,6 +148,7 @@ class MethodSpec:
     output_type: Any
     summary: str
     viewset: type[MethodGroup]
+    also_while: AlsoWhile = frozenset()
 
     @property
     def name(self) -> str:

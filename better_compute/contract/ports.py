@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set as AbstractSet
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Literal, Protocol
 
-from better_compute.contract.methods import Resource
+from better_compute.contract.methods import MethodSpec, Resource, ResourceType
+from better_compute.contract.reconcilers import Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +133,10 @@ class Principal:
     tenant_id: str | None = None
     #: The Django user behind it, for the default authorizer; None for internal callers.
     user: Any = field(default=None, compare=False, repr=False)
+    #: Whose rights count, when ``id`` names a credential: ``user/7`` or ``service/ci``. Empty: those of ``id``.
+    acts_for: str = ""
+    #: What the credential narrows those rights to; made by an authenticator and read by its authorizer.
+    narrowed_to: Any = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +153,90 @@ class Authorizer(Protocol):
 
     def authorize(self, principal: Principal, action: str, resource: Resource, tenant_id: str | None) -> Decision:
         """Judge ``action`` on ``resource``, which ``tenant_id`` owns (None: the installation itself)."""
+        ...
+
+
+class Tenants(Protocol):
+    """The states of tenants; the tenancy module serves it."""
+
+    def admit(self, tenant_id: str, *, kind: Literal["mutation", "query"], also_while: AbstractSet[str] = ...) -> None:
+        """Refuse to go on unless the tenant, and every tenant above it, is in a state that allows it.
+
+        The envelope asks before every handler; a reconciler asks before it adds anything to a tenant. For a
+        mutation it holds off a suspension or deletion of those tenants until the open transaction ends, so that
+        nothing can be added to a tenant that is being deleted.
+
+        Raises
+        ------
+        ComputeError
+            INVALID_STATE with reason TENANT_SUSPENDED, TENANT_DELETING or TENANT_TORN_DOWN.
+        """
+        ...
+
+    def delete(self, tenant_id: str, *, reason: str) -> bool:
+        """Begin the teardown of a tenant in the open transaction; False when it has begun or ended already."""
+        ...
+
+    def state(self, tenant_id: str) -> str:
+        """The tenant's own state, ``active`` when nothing else was ever said of it."""
+        ...
+
+
+class TenantTree(Protocol):
+    """Which tenants stand above which, served as port ``tenant-tree`` by the module that keeps the tree."""
+
+    def ancestors(self, tenant_id: str) -> Sequence[str]:
+        """The tenants above ``tenant_id``, the topmost first and without the root; empty when it has no place."""
+        ...
+
+
+class TenantHook(Protocol):
+    """A hosted module's ``tenant_deleted``, bound to that module's own context."""
+
+    @property
+    def module(self) -> str: ...
+
+    def __call__(self, tenant_id: str) -> Outcome:
+        """Run it once. It wants an open transaction, which becomes its own."""
+        ...
+
+
+class Hosted(Protocol):
+    """What is hosted beside this module, for modules that serve all others."""
+
+    @property
+    def actions(self) -> frozenset[str]:
+        """Every action of the merged catalog."""
+        ...
+
+    @property
+    def methods(self) -> Mapping[str, MethodSpec]:
+        """Every hosted method, by path."""
+        ...
+
+    @property
+    def resource_types(self) -> Mapping[str, ResourceType]:
+        """Every resource type of the merged catalog, by name; ``tenant`` and ``system`` are built in."""
+        ...
+
+    def tenant_hooks(self) -> Sequence[TenantHook]:
+        """The ``tenant_deleted`` of every module that has one, plugins included, in hosted order."""
+        ...
+
+    def port(self, id: str) -> Any:
+        """The port that a hosted module serves under ``id`` (see ``define_port``), None when none does."""
+        ...
+
+
+class Authenticator(Protocol):
+    """Knows callers by bearer credentials of its own, served as port ``authenticator``."""
+
+    def recognise(self, secret: str) -> Callable[[], Principal] | None:
+        """Judge a bearer credential as far as that takes no database; None when it has not this authenticator's form.
+
+        Runs outside of the call's transaction, so it may fetch keys. What it returns runs inside, as the call's
+        second statement, and must raise UNAUTHENTICATED for what was revoked or has expired by the database's clock.
+        """
         ...
 
 
@@ -181,6 +270,10 @@ class ModuleContext(Protocol):
     @property
     def usage(self) -> UsageRecorder | None: ...
     @property
+    def tenants(self) -> Tenants: ...
+    @property
+    def hosted(self) -> Hosted: ...
+    @property
     def options(self) -> Any:
         """The module's own options, decoded from ``COMPUTE[<module>]``; None without declared options."""
         ...
@@ -201,6 +294,10 @@ class MethodContext(ModuleContext, Protocol):
 
     @property
     def request_id(self) -> str: ...
+
+    def permits(self, action: str, resource: Resource, tenant_id: str | None) -> bool:
+        """Whether this caller may do ``action`` on ``resource`` of ``tenant_id``; what a list method filters by."""
+        ...
 
 
 class ReconcileContext(ModuleContext, Protocol):

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, NoReturn
+from typing import Any
 
 from better_compute import registry
 from better_compute.contract import names
 from better_compute.contract.durations import milliseconds
 from better_compute.contract.errors import ComputeError, ErrorCode
+from better_compute.contract.methods import MethodSpec, Resource, ResourceType
 from better_compute.contract.module import ModuleSpec
 from better_compute.contract.ports import LeaseInfo, Principal, Signal
+from better_compute.contract.reconcilers import Outcome
 from better_compute.engine import wakeup as wakeup  # a process that can enqueue can also wake workers
 from better_compute.engine.shards import shard_for
 from better_compute.store import clock, outbox, transaction
@@ -78,18 +80,66 @@ class ClockPort:
 
 
 @dataclass(frozen=True, slots=True)
-class Unserved:
-    """Stands in for a port whose module is not hosted; using it says which one is missing."""
+class Served:
+    """A port that a hosted module serves; using it where none does says which module is missing."""
 
     port: str
     module: str
 
-    def __getattr__(self, name: str) -> NoReturn:
-        raise ComputeError(
-            ErrorCode.INVALID_CONFIG,
-            f"ctx.{self.port}.{name} is not served here.",
-            mend=f"Host the module that serves it: {self.module}.",
-        )
+    def __getattr__(self, name: str) -> Any:
+        served = served_port(self.port)
+        if served is None:
+            raise ComputeError(
+                ErrorCode.INVALID_CONFIG,
+                f"ctx.{self.port}.{name} is not served here.",
+                mend=f"Host the module that serves it: {self.module}.",
+            )
+        return getattr(served, name)
+
+
+@dataclass(frozen=True, slots=True)
+class BoundTenantHook:
+    """A module's ``tenant_deleted`` with the module's own context."""
+
+    spec: ModuleSpec
+
+    @property
+    def module(self) -> str:
+        """The module's name."""
+        return self.spec.name
+
+    def __call__(self, tenant_id: str) -> Outcome:
+        """Run it once, in the transaction that is open."""
+        assert self.spec.tenant_deleted is not None  # noqa: S101 - HostedPort.tenant_hooks chose it
+        return self.spec.tenant_deleted(module_context(self.spec), tenant_id)
+
+
+@dataclass(frozen=True, slots=True)
+class HostedPort:
+    """``ctx.hosted``, a view of the registry; see :class:`better_compute.contract.ports.Hosted`."""
+
+    @property
+    def actions(self) -> frozenset[str]:
+        """The merged catalog's actions."""
+        return registry.current().actions
+
+    @property
+    def methods(self) -> Mapping[str, MethodSpec]:
+        """Every hosted method, by path."""
+        return registry.current().methods
+
+    @property
+    def resource_types(self) -> Mapping[str, ResourceType]:
+        """The merged catalog's resource types."""
+        return registry.current().resource_types
+
+    def tenant_hooks(self) -> Sequence[BoundTenantHook]:
+        """Every ``tenant_deleted``, in hosted order."""
+        return [BoundTenantHook(spec) for spec in registry.current().modules if spec.tenant_deleted is not None]
+
+    def port(self, id: str) -> Any:
+        """The port served under ``id``, or None."""
+        return served_port(id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +153,11 @@ class BoundModuleContext:
     events: EventsPort = EventsPort()
     work: WorkPort = WorkPort()
     clock: ClockPort = ClockPort()
-    commands: Any = Unserved("commands", "node-controllers")
-    desired: Any = Unserved("desired", "node-controllers")
-    secrets: Any = Unserved("secrets", "core secrets (COMPUTE['SECRET'])")
+    commands: Any = Served("commands", "node-controllers")
+    desired: Any = Served("desired", "node-controllers")
+    secrets: Any = Served("secrets", "core secrets (COMPUTE['SECRET'])")
+    tenants: Any = Served("tenants", "tenancy")
+    hosted: HostedPort = HostedPort()
     usage: None = None
 
 
@@ -116,6 +168,11 @@ class BoundMethodContext(BoundModuleContext):
     principal: Principal = field(kw_only=True)
     tenant_id: str | None = field(kw_only=True)
     request_id: str = field(kw_only=True)
+    judge: Callable[[str, Resource, str | None], bool] = field(kw_only=True, repr=False)
+
+    def permits(self, action: str, resource: Resource, tenant_id: str | None) -> bool:
+        """Whether the caller may do ``action``; see the port."""
+        return self.judge(action, resource, tenant_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,3 +192,26 @@ def module_context(spec: ModuleSpec) -> BoundModuleContext:
         options=spec.options,
         log=logging.getLogger(f"better_compute.module.{spec.name}"),
     )
+
+
+_ports: tuple[registry.Registry | None, dict[str, Any]] = (None, {})
+
+
+def served_port(id: str) -> Any:
+    """The port that a hosted module serves under ``id``, made once for a registry; None when none does."""
+    global _ports
+    hosted = registry.current()
+    of, made = _ports
+    if of is not hosted:
+        of, made = _ports = (hosted, {})
+    if id not in made:
+        made[id] = next(
+            (
+                extension.implementation(module_context(spec))
+                for spec in hosted.modules
+                for extension in spec.extensions
+                if extension.kind == "port" and extension.id == id
+            ),
+            None,
+        )
+    return made[id]

@@ -73,6 +73,7 @@ def _method(
         output_type=_output_type(function),
         summary=(inspect.getdoc(function) or "").partition("\n")[0],
         viewset=group,
+        also_while=declaration.also_while,
     )
 
 

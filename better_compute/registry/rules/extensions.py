@@ -71,11 +71,13 @@ def _judge(value: object, place: str, refuse: _Refuse, first: dict[str, str]) ->
             )
     if not well_formed:
         return
-    if value.key in first:
+    # A port is reached by its id, so another version of it would never be found.
+    taken = value.key if value.kind != "port" else f"port:{value.id}"
+    if taken in first:
         yield refuse(
             ids.DUPLICATE_EXTENSION,
-            f"extension {value.key} is also brought by {first[value.key]}.",
+            f"extension {value.key} is also brought by {first[taken]}.",
             "Keep one of the two, or give it another id or version.",
         )
     else:
-        first[value.key] = place
+        first[taken] = place
