@@ -1,6 +1,7 @@
 """Migrations that cannot surprise: one lock, hosted order, one commit for each, and a ledger of them all."""
 
 from better_compute.ledger import drift
+from better_compute.ledger.engine import connect
 from better_compute.ledger.errors import (
     Drifted,
     LedgerError,
@@ -19,6 +20,7 @@ __all__ = [
     "LockNotAcquired",
     "MigrationFailed",
     "Refused",
+    "connect",
     "drift",
     "migrate",
     "pending",

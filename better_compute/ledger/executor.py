@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from django.contrib.postgres.operations import AddIndexConcurrently
 from django.db import OperationalError, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations import Migration
@@ -22,7 +23,7 @@ from psycopg import errors as postgres
 from better_compute.ledger.errors import LockLost, MigrationFailed, Refused
 from better_compute.ledger.owners import Owner
 from better_compute.ledger.recorder import LedgerRecorder
-from better_compute.store import migration_lock
+from better_compute.store import indexes, ledger_rows, migration_lock
 
 Progress = Callable[..., None]
 Node = tuple[str, str]
@@ -166,12 +167,23 @@ class LedgerExecutor(MigrationExecutor):
     def _transaction(self, migration: Migration) -> Iterator[None]:
         if not migration.atomic:
             self._refuse_another_backend(migration_lock.backend(self.connection))
+            self._clear_leftovers(migration)
             self._mark_started(migration)
             yield
             return
         with transaction.atomic(using=self.connection.alias, durable=True):
             self._refuse_another_backend(migration_lock.bound_waits(self.connection, self.lock_timeout_ms))
             yield
+
+    def _clear_leftovers(self, migration: Migration) -> None:
+        # A concurrent build that was interrupted leaves an index, mostly an invalid one, in the way of the next try.
+        name = self.owners[migration.app_label].ledger_name(migration.name)
+        standing = ledger_rows.standings(self.connection).get(name)
+        if standing is None or standing.action != "started":
+            return
+        for operation in migration.operations:
+            if isinstance(operation, AddIndexConcurrently):
+                indexes.drop_concurrently(self.connection, operation.index.name)
 
     def _mark_started(self, migration: Migration) -> None:
         # Its own commit: an interrupted migration that has no transaction must be seen.

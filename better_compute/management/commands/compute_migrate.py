@@ -78,6 +78,7 @@ class Command(BaseCommand):
             raise CommandError(str(error), returncode=error.exit_code) from error
 
     def _check(self, database: str) -> None:
+        ledger.connect(database)
         try:
             self.check(tags=[Tags.models, Tags.database, "compute"], databases=[database])
         except SystemCheckError as error:
