@@ -57,7 +57,7 @@ def request_id(request: HttpRequest) -> str:
     if known is None:
         given = request.headers.get("X-Request-Id", "")
         known = given if REQUEST_ID.fullmatch(given) else call.new_request_id()
-        request._compute_request_id = known
+        vars(request)["_compute_request_id"] = known
     return str(known)
 
 
@@ -99,7 +99,7 @@ def _refuse_body_headers(request: HttpRequest) -> None:
     if length and int(length) > 0 and request.content_type != "application/json":
         raise ComputeError(
             ErrorCode.UNSUPPORTED_MEDIA_TYPE,
-            f"The body is {request.content_type[:80]!r}.",
+            f"The body is {(request.content_type or '')[:80]!r}.",
             mend="Send JSON with `Content-Type: application/json`.",
         )
 

@@ -159,7 +159,7 @@ def _user_columns(alias: str) -> preamble.UserColumns | None:
     if any(field.model is not model or field.get_db_converters(connection) for field in fields):
         return None
     return preamble.UserColumns(
-        model._meta.db_table, model._meta.pk.column, tuple(str(field.column) for field in fields)
+        model._meta.db_table, str(model._meta.pk.column), tuple(str(field.column) for field in fields)
     )
 
 

@@ -5,7 +5,7 @@ The shell is deaf to a host's ``REST_FRAMEWORK`` settings: everything they could
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from rest_framework.negotiation import BaseContentNegotiation
@@ -62,7 +62,7 @@ class ComputeViewSet(MethodGroup, ViewSet):
     versioning_class = None
     metadata_class = None
     schema = None
-    http_method_names: ClassVar[list[str]] = ["post", "get"]
+    http_method_names = ["post", "get"]
 
     #: The method that this view serves; set by the router.
     method_spec: MethodSpec | None = None
@@ -107,9 +107,9 @@ class ComputeViewSet(MethodGroup, ViewSet):
         """Turn an exception into a problem document."""
         return http.refuse(self.request._request, exc)
 
-    def finalize_response(
+    def finalize_response(  # type: ignore[override]
         self, request: Request, response: HttpResponseBase, *args: Any, **kwargs: Any
-    ) -> HttpResponseBase:  # type: ignore[override]
+    ) -> HttpResponseBase:
         """Leave the answer as the envelope made it."""
         return response
 

@@ -35,7 +35,7 @@ def problem(response: HttpResponse, status: int, code: str) -> dict[str, Any]:
         (b'{"tenantId": "t1", "unknown": 1}', "/unknown"),
         (b'{"tenantId": 1}', "/tenantId"),
         (b'{"tenantId": "t1\\n"}', "/tenantId"),
-        ('{"tenantId": "t１"}'.encode(), "/tenantId"),
+        ('{"tenantId": "t\uff11"}'.encode(), "/tenantId"),
         (b'{"tenantId": "t1", "widgetId": "\\u0000"}', "/widgetId"),
         (b'{"tenantId": "t1", "extra": "\\ud800"}', ""),
         (b'{"tenantId": "t1", "extra": ' + b"[" * 70 + b"]" * 70 + b"}", ""),

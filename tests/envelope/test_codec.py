@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import Annotated, Any
 
@@ -173,19 +174,13 @@ def texts(value: Any) -> list[str]:
 @given(json_values, st.booleans())
 def test_every_storable_value_comes_through_and_every_other_is_refused(value: Any, ascii: bool) -> None:
     body = json.dumps({"tenantId": "t", "anything": value}, ensure_ascii=ascii).encode()
-    storable = not any("\x00" in text for text in texts(value))
-    try:
-        decoded = codec.decode_body(Shape, body)
-    except ComputeError as error:
-        assert error.code == "INVALID_INPUT"
-        assert not storable
+    if all("\x00" not in text for text in texts(value)):
+        assert codec.decode_body(Shape, body).anything == value
     else:
-        assert decoded.anything == value
+        assert "NUL" in refusal(body).message
 
 
 @given(st.binary(max_size=200))
 def test_no_body_raises_anything_but_a_refusal(body: bytes) -> None:
-    try:
+    with contextlib.suppress(ComputeError):
         codec.decode_body(Shape, body)
-    except ComputeError as error:
-        assert error.code == "INVALID_INPUT"

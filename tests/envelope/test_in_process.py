@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -118,8 +117,8 @@ class TestInsideATestCase:
     """A module author's ordinary ``django_db`` test keeps one transaction open, and may call all the same."""
 
     @pytest.fixture(autouse=True)
-    def _in_test_case(self, db: None) -> Iterator[None]:
-        yield
+    def _in_test_case(self, db: None) -> None:
+        pass
 
     def test_queries_and_mutations_may_follow_each_other(self) -> None:
         job = Principal(id="job", kind="internal")
