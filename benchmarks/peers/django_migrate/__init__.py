@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 from django.core.management.commands import migrate as django_migrate
 
-CONFIGURATION = "django.core.management.commands.migrate.Command, verbosity 0, with its system checks, same process, same connection"
+CONFIGURATION = "django.core.management.commands.migrate.Command, verbosity 0, with its system checks, same process"
 
 
 def command() -> BaseCommand:
