@@ -1,0 +1,78 @@
+"""Names, plugin ids and requirements."""
+
+from __future__ import annotations
+
+import pytest
+
+from .specs import module, plugin, told
+
+NAME = "^[a-z][a-z0-9-]{0,63}$"
+
+
+@pytest.mark.parametrize("name", ["", "Gadgets", "1st", "a_b", "gadgets\n", "gädgets", "a٣", "a" * 65])
+def test_a_module_name_matches_the_seeds_pattern_whole_and_in_ascii(name: str) -> None:
+    assert told(module(name, path="host.gadgets")) == [
+        (
+            "compute.E001",
+            f"Module {name!r}: its name does not match {NAME}.",
+            "Set module_name on the AppConfig of host.gadgets to a name such as 'acme' or 'site-boot'.",
+        )
+    ]
+
+
+def test_names_keep_the_seeds_hyphens() -> None:
+    assert told(module("site-boot"), module("a" * 64)) == []
+
+
+def test_two_modules_of_one_name_are_refused_naming_both_apps() -> None:
+    assert told(module("gadgets"), module("gadgets", path="other.gadgets")) == [
+        (
+            "compute.E002",
+            "Module 'gadgets': host.gadgets has the same name.",
+            "Rename one of host.gadgets and other.gadgets, or remove one from INSTALLED_APPS.",
+        )
+    ]
+
+
+def test_a_requirement_that_is_not_hosted_is_refused() -> None:
+    assert told(module(requires=("inventory",))) == [
+        (
+            "compute.E003",
+            "Module 'gadgets': it requires 'inventory', which is not hosted.",
+            "Add that module's app to INSTALLED_APPS, or correct `requires`.",
+        )
+    ]
+
+
+def test_a_requirement_may_be_hosted_in_any_position() -> None:
+    assert told(module("gadgets", requires=("zeta",)), module("zeta", requires=("gadgets",))) == []
+
+
+def test_a_plugin_without_a_well_formed_id_is_refused_once() -> None:
+    assert told(plugin("Acme", label="plg_Acme")) == [
+        (
+            "compute.E004",
+            f"Plugin 'Acme': its id 'Acme' does not match {NAME}.",
+            "Set id on the AppConfig of host.Acme to a name such as 'acme'.",
+        )
+    ]
+
+
+def test_a_plugin_keeps_the_label_that_follows_from_its_id() -> None:
+    assert told(plugin("acme-blue", label="blue")) == [
+        (
+            "compute.E004",
+            "Plugin 'acme-blue': its Django label is 'blue' instead of 'plg_acme_blue'.",
+            "Remove label from the AppConfig of host.acme-blue; it follows from the id.",
+        )
+    ]
+
+
+def test_two_plugins_of_one_id_are_refused() -> None:
+    assert told(plugin("acme"), plugin("acme", name="acme-two", path="host.two")) == [
+        (
+            "compute.E004",
+            "Plugin 'acme-two': its id 'acme' is also the id of plugin 'acme' (host.acme).",
+            "Give one of the two another id; routes and actions are named by it.",
+        )
+    ]
