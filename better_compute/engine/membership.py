@@ -89,9 +89,11 @@ class Membership:
         return f"kind:{kind}" in self.paused or f"member:{self.id}" in self.paused
 
     def join(self, cursor: Any) -> None:
-        """Register under a fresh id, holding nothing."""
+        """Register under a fresh id, holding nothing; a former self is forgotten, and its keys are no suspects."""
         self.distrust()
         self.holds.clear()
+        if self.id:
+            leases.leave(cursor, self.id)
         fresh = str(uuid4())
         self.id = fresh if self.role == "controllers" else f"{self.role}/{fresh}"
         sent = monotonic()

@@ -1,8 +1,9 @@
 """Wakes workers after a commit, off the committing thread.
 
-A commit only notes (kind, shard) in a set. One thread a process, started with the first note, gathers notes
-for :data:`GATHER_SECONDS` and sends one message for all of them, so that a thousand commits cost a handful of
-messages and a dead database or broker delays nobody. A lost hint costs a poll interval, never a key.
+A commit only notes (kind, shard) in a set. One thread a process, started with the first note, sends it at once
+when it has sent nothing for :data:`GATHER_SECONDS`, and otherwise gathers for so long: a single commit waits for
+nothing, a thousand cost a handful of messages, and a dead database or broker delays nobody. A lost hint costs
+a poll interval, never a key.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ class Coalescer:
 
     def _run(self) -> None:
         me = self._thread
-        resting_until, rest = 0.0, REST_SECONDS[0]
+        resting_until, rest, next_send = 0.0, REST_SECONDS[0], 0.0
         while True:
             with self._changed:
                 while not self._pairs and self._thread is me:
@@ -89,9 +90,10 @@ class Coalescer:
                 if self._thread is not me:
                     self._let_go()
                     return
-                # Let the burst come together; waiting on the condition lets rest() end it early.
-                self._changed.wait_for(lambda: self._thread is not me, GATHER_SECONDS)
+                # Let a burst come together; waiting on the condition lets rest() end it early.
+                self._changed.wait_for(lambda: self._thread is not me, max(0.0, next_send - monotonic()))
                 pairs, self._pairs = self._pairs, set()
+            next_send = monotonic() + GATHER_SECONDS
             if not pairs or monotonic() < resting_until:
                 continue
             try:

@@ -96,15 +96,22 @@ class TestCommitted:
         assert queued() == {}
 
     def test_a_block_marked_for_rollback_refuses_to_look_committed(self) -> None:
-        with pytest.raises(ComputeError, match="its error was swallowed"), transaction.transaction():
-            with pytest.raises(ZeroDivisionError), django_transaction.atomic(savepoint=False):
-                raise ZeroDivisionError
+        with (
+            pytest.raises(ComputeError, match="its error was swallowed"),
+            transaction.transaction(),
+            pytest.raises(ZeroDivisionError),
+            django_transaction.atomic(savepoint=False),
+        ):
+            raise ZeroDivisionError
 
     def test_a_savepoint_marked_for_rollback_refuses_to_look_done(self) -> None:
-        with pytest.raises(ComputeError, match="its error was swallowed"), transaction.transaction():
-            with transaction.transaction():
-                transaction.enqueue([ROW])
-                django_transaction.set_rollback(True)
+        with (
+            pytest.raises(ComputeError, match="its error was swallowed"),
+            transaction.transaction(),
+            transaction.transaction(),
+        ):
+            transaction.enqueue([ROW])
+            django_transaction.set_rollback(True)
         assert queued() == {}
 
     def test_an_error_in_a_savepoint_is_legal(self) -> None:

@@ -1,0 +1,17 @@
+"""The test host with the plant, for worker processes; how fast they beat comes from the environment."""
+
+import os
+
+from tests.settings import *  # noqa: F403
+from tests.settings import COMPUTE, INSTALLED_APPS
+
+INSTALLED_APPS = [*INSTALLED_APPS, "tests.engine.plant"]
+COMPUTE = {
+    **COMPUTE,
+    "WORKER": {
+        "TTL_MS": int(os.environ.get("PLANT_TTL_MS", "3000")),
+        "TICK_MS": int(os.environ.get("PLANT_TICK_MS", "500")),
+        "HUNG_MS": int(os.environ.get("PLANT_HUNG_MS", "60000")),
+        "GRACE_MS": int(os.environ.get("PLANT_GRACE_MS", "5000")),
+    },
+}
