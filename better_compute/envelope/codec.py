@@ -26,11 +26,11 @@ _MISSING_FIELD: Final = re.compile(r"missing required field `([^`]*)`")
 
 
 @cache
-def _decoder(input_type: type[object]) -> msgspec.json.Decoder[Any]:
+def _decoder(input_type: type[msgspec.Struct]) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(input_type)
 
 
-def decode_body(input_type: type[object], body: bytes) -> Any:
+def decode_body(input_type: type[msgspec.Struct], body: bytes) -> Any:
     """Decode a JSON object into ``input_type``; an empty body is ``{}``.
 
     Raises
@@ -53,7 +53,7 @@ def decode_body(input_type: type[object], body: bytes) -> Any:
         raise _refusal("", f"The body is not JSON: {error}.") from None
 
 
-def decode_query(input_type: type[object], query: Mapping[str, Any]) -> Any:
+def decode_query(input_type: type[msgspec.Struct], query: Mapping[str, Any]) -> Any:
     """Decode a query string, given as lists by name, into ``input_type``; text becomes what the field's type says.
 
     A field of a list type takes every occurrence of its name; any other field refuses a second one.
@@ -74,7 +74,7 @@ def decode_query(input_type: type[object], query: Mapping[str, Any]) -> Any:
         raise _invalid(str(error)) from None
 
 
-def decode_object(input_type: type[object], value: Any) -> Any:
+def decode_object(input_type: type[msgspec.Struct], value: Any) -> Any:
     """Check an input given in process, a struct or a mapping with wire names, as if it had come over the wire."""
     try:
         body = msgspec.json.encode({} if value is None else value)
@@ -139,7 +139,7 @@ def _refuse_lone_surrogates(text: bytes) -> None:
 
 
 @cache
-def _list_fields(input_type: type[object]) -> frozenset[str]:
+def _list_fields(input_type: type[msgspec.Struct]) -> frozenset[str]:
     return frozenset(
         field.encode_name
         for field in msgspec.structs.fields(input_type)

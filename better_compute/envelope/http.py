@@ -109,14 +109,30 @@ def _body(request: HttpRequest) -> bytes:
     limit = conf.current().call.max_body_bytes
     try:
         # A middleware of the host may have read it already.
-        body = request.body if hasattr(request, "_body") else request.read(limit + 1)
+        body = request.body if hasattr(request, "_body") else _read(request, limit + 1)
     except (UnreadablePostError, OSError):
-        raise ComputeError(
-            ErrorCode.INVALID_INPUT, "The body ended before it was complete.", mend="Send the call again."
-        ) from None
+        raise _incomplete() from None
     if len(body) > limit:
         raise _too_large(f"The body has more than {limit} bytes", limit)
+    # Servers hand on what arrived before the client hung up, and its beginning may be sound JSON.
+    if len(body) < int(request.META.get("CONTENT_LENGTH") or 0):
+        raise _incomplete()
     return body
+
+
+def _read(request: HttpRequest, limit: int) -> bytes:
+    # Some servers answer a read with what has arrived so far.
+    parts = []
+    while limit > 0 and (part := request.read(limit)):
+        parts.append(part)
+        limit -= len(part)
+    return b"".join(parts)
+
+
+def _incomplete() -> ComputeError:
+    return ComputeError(
+        ErrorCode.INVALID_INPUT, "The body ended before its Content-Length.", mend="Send the call again, whole."
+    )
 
 
 def _length_required(what: str) -> ComputeError:

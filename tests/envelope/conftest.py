@@ -119,12 +119,12 @@ def make_caller(client: Client) -> MakeCaller:
 
 
 @pytest.fixture
-def caller(transactional_db: None, make_caller: MakeCaller) -> Caller:
+def caller(make_caller: MakeCaller) -> Caller:
     """A caller in tenant t1 who may do everything that has a permission."""
     return make_caller("t1", *EVERYTHING, name="mary")
 
 
 @pytest.fixture
-def installation(transactional_db: None, make_caller: MakeCaller) -> Caller:
+def installation(make_caller: MakeCaller) -> Caller:
     """A caller with a token of the installation, who may do everything in every tenant."""
     return make_caller(None, *EVERYTHING, "any_tenant", name="olga")

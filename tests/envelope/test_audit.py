@@ -10,7 +10,7 @@ from django.db import IntegrityError, connection, transaction
 
 from tests.envelope.conftest import Caller, audit_rows
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 
 
 def test_a_record_tells_who_did_what_to_what(caller: Caller) -> None:

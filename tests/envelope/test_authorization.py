@@ -17,7 +17,7 @@ from example_project.acme_widgets.models import Widget
 from tests.envelope.conftest import EVERYTHING, Caller, MakeCaller, count_rows, grown, make_user
 from tests.envelope.probe import READ, WRITE
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 
 
 def problem(response: HttpResponse) -> tuple[int, str]:
@@ -108,7 +108,7 @@ def test_a_token_of_the_installation_acts_where_its_user_may(make_caller: MakeCa
     ],
 )
 def test_a_session_acts_in_every_tenant_only_with_leave(
-    transactional_db: None, client: Client, actions: tuple[str, ...], fields: dict[str, Any], status: int
+    db: None, client: Client, actions: tuple[str, ...], fields: dict[str, Any], status: int
 ) -> None:
     client.force_login(make_user("olga", *actions, **fields))
     assert client.get("/api/compute/plugins/probe/probes/peek?tenantId=t9").status_code == status
@@ -120,7 +120,7 @@ def test_a_permission_taken_away_counts_from_the_next_call_on(caller: Caller) ->
     assert problem(caller.probe("peek")) == (403, "ACCESS_DENIED")
 
 
-def test_a_permission_taken_away_counts_for_a_long_lived_principal(transactional_db: None) -> None:
+def test_a_permission_taken_away_counts_for_a_long_lived_principal(db: None) -> None:
     user = make_user("mary", READ)
     principal = Principal(id="m", kind="token", tenant_id="t1", user=user)
     judge = authorize.DjangoPermissions()
@@ -129,7 +129,7 @@ def test_a_permission_taken_away_counts_for_a_long_lived_principal(transactional
     assert not judge.authorize(principal, READ, Resource("tenant", "t1"), "t1").allowed
 
 
-def test_there_is_one_permission_for_every_action(transactional_db: None) -> None:
+def test_there_is_one_permission_for_every_action(db: None) -> None:
     create_permissions()
     create_permissions()
     named = set(Permission.objects.filter(content_type__app_label="compute").values_list("codename", flat=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from typing import Any
 
@@ -13,7 +14,7 @@ from better_compute.envelope import http
 from better_compute.registry import current
 from tests.envelope.conftest import Caller, count_rows, grown
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 
 PATH = "plugins/probe/probes/write"
 
@@ -138,6 +139,29 @@ def test_limits_are_judged_before_the_token(caller: Caller) -> None:
 def test_the_token_is_judged_before_the_body(caller: Caller) -> None:
     response = caller.client.post(f"/api/compute/{PATH}", b"{", content_type="application/json")
     problem(response, 401, "UNAUTHENTICATED")
+
+
+def test_a_body_shorter_than_its_length_is_refused_though_it_is_sound_json(caller: Caller) -> None:
+    before = count_rows()
+    request = RequestFactory().post("/", b"{}", content_type="application/json")
+    request._stream = io.BytesIO(b'{"tenantId": "t1"}')  # type: ignore[attr-defined]
+    request.META.update(CONTENT_LENGTH="40", HTTP_AUTHORIZATION=f"Bearer {caller.secret}")
+    problem(http.serve(current().methods[PATH], request), 400, "INVALID_INPUT")
+    assert grown(before) == {}
+
+
+class Trickle(io.BytesIO):
+    """A stream that hands out one byte a read."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        return super().read(1)
+
+
+def test_a_body_that_arrives_piece_by_piece_is_read_to_its_end(caller: Caller) -> None:
+    request = RequestFactory().post("/", b"{}", content_type="application/json")
+    request._stream = Trickle(b'{"tenantId": "t1"}')  # type: ignore[attr-defined]
+    request.META.update(CONTENT_LENGTH="18", HTTP_AUTHORIZATION=f"Bearer {caller.secret}")
+    assert http.serve(current().methods[PATH], request).status_code == 200
 
 
 def test_a_body_that_a_middleware_read_is_still_served(caller: Caller) -> None:

@@ -39,7 +39,7 @@ class TestMatrix:
 
     def test_a_method_without_a_row_fails_the_check(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(table, "rows", lambda: ())
-        with pytest.raises(CommandError, match="4 difference"):
+        with pytest.raises(CommandError, match="difference"):
             run("authz_matrix", "--check")
         assert "undeclared: work.requeue: The module core hosts it" in run("authz_matrix")
 
@@ -67,7 +67,7 @@ class TestMatrix:
             assert f"Its {field} is" in run("authz_matrix")
 
 
-@pytest.mark.django_db(transaction=True)
+@pytest.mark.django_db
 class TestTokens:
     def test_a_created_token_calls_until_it_is_revoked(self, client: Client) -> None:
         make_user("mary", "compute:probe:read")

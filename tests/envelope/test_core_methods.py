@@ -16,7 +16,7 @@ from better_compute.store import transaction
 from better_compute.store.work import WorkRow
 from tests.envelope.conftest import Caller, count_rows, grown
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 
 
 def test_the_self_check_is_doctors_report(installation: Caller) -> None:
@@ -63,6 +63,7 @@ def test_requeue_makes_a_key_due_now_and_is_audited(installation: Caller) -> Non
     assert grown(before) == {"compute_audit_events": 1}
 
 
+@pytest.mark.django_db(transaction=True)
 def test_requeue_wakes_workers(installation: Caller) -> None:
     queue(timedelta(hours=1))
     seen: list[tuple[str, int]] = []

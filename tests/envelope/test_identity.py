@@ -19,7 +19,7 @@ from better_compute.store import clock
 from better_compute.testing import advance_clock
 from tests.envelope.conftest import EVERYTHING, Caller, count_rows, grown, make_user
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 
 PATH = "/api/compute/plugins/probe/probes/peek"
 
@@ -89,7 +89,7 @@ def test_a_revoked_token_is_refused_from_the_next_call_on(caller: Caller) -> Non
     assert tokens.revoke(token.pk).revoked_at == revoked_at
 
 
-def test_an_expired_token_is_refused_on_the_databases_clock(transactional_db: None, client: Client) -> None:
+def test_an_expired_token_is_refused_on_the_databases_clock(db: None, client: Client) -> None:
     user = make_user("mary", *EVERYTHING)
     secret, _ = tokens.create(user=user, label="x", tenant_id="t1", expires_at=clock.now() + timedelta(hours=1))
     assert status(client, f"Bearer {secret}") == 200
@@ -119,7 +119,7 @@ def test_use_is_noted_at_most_once_a_minute(caller: Caller) -> None:
     assert last_used() > first
 
 
-def test_a_session_needs_its_csrf_token_to_post(transactional_db: None) -> None:
+def test_a_session_needs_its_csrf_token_to_post(db: None) -> None:
     client = Client(enforce_csrf_checks=True)
     client.force_login(make_user("olga", is_superuser=True))
     response = client.post(PATH, {"tenantId": "t1"}, content_type="application/json")
@@ -137,14 +137,14 @@ def test_a_token_needs_no_csrf_token(caller: Caller) -> None:
     assert status(client, f"Bearer {caller.secret}") == 200
 
 
-def test_an_inactive_session_is_refused(transactional_db: None, client: Client) -> None:
+def test_an_inactive_session_is_refused(db: None, client: Client) -> None:
     user = make_user("olga", is_superuser=True)
     client.force_login(user)
     get_user_model().objects.update(is_active=False)
     assert client.get(f"{PATH}?tenantId=t1").status_code == 401
 
 
-def test_a_bad_token_is_not_made_good_by_a_session(transactional_db: None, client: Client) -> None:
+def test_a_bad_token_is_not_made_good_by_a_session(db: None, client: Client) -> None:
     client.force_login(make_user("olga", is_superuser=True))
     assert status(client, "Bearer nonsense") == 401
 
@@ -157,11 +157,11 @@ def test_no_secret_reaches_the_log_or_the_answer(caller: Caller, caplog: pytest.
 
 
 @pytest.mark.parametrize("tenant_id", ["", "a b", "t\n", "x" * 129, "é"])
-def test_a_token_is_not_made_for_a_malformed_tenant(transactional_db: None, tenant_id: str) -> None:
+def test_a_token_is_not_made_for_a_malformed_tenant(db: None, tenant_id: str) -> None:
     with pytest.raises(ComputeError, match="does not match"):
         tokens.create(user=make_user("mary"), label="x", tenant_id=tenant_id)
 
 
-def test_a_token_is_not_made_that_has_ended(transactional_db: None) -> None:
+def test_a_token_is_not_made_that_has_ended(db: None) -> None:
     with pytest.raises(ComputeError, match="is past"):
         tokens.create(user=make_user("mary"), label="x", tenant_id="t", expires_at=clock.now())

@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from tests.envelope.conftest import Caller, count_rows, grown
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 
 
 def test_a_plugin_method_answers_post_below_its_id(caller: Caller) -> None:
