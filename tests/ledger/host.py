@@ -194,6 +194,17 @@ def create_database(server: dict[str, Any], name: str) -> None:
         connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
 
 
+def empty_database(server: dict[str, Any], name: str) -> None:
+    """End every other session of the database and take all that stands in its schema."""
+    with connect(server, name) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid() AND usename = current_user"
+        )
+        connection.execute("DROP SCHEMA public CASCADE")
+        connection.execute("CREATE SCHEMA public")
+
+
 def drop_database(server: dict[str, Any], name: str) -> None:
     """Drop a database with whoever is still connected to it."""
     with connect(server, "postgres") as connection:

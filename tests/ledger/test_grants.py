@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from psycopg import errors
 
-from tests.ledger.host import Host, connect, table
+from tests.ledger.host import Host, table
 
 APP_ROLE = os.environ.get("COMPUTE_APP_ROLE", "bc_app")
 
@@ -183,17 +183,15 @@ def test_a_superuser_is_refused_as_app_role(host: Host) -> None:
 
 
 def test_a_member_of_the_owner_is_refused_as_app_role(host: Host) -> None:
-    role = f"member_{uuid4().hex[:8]}"
-    host.run(f"CREATE ROLE {role}")
+    owner, member = (f"{name}_{uuid4().hex[:8]}" for name in ("owner", "member"))
+    host.run(f"CREATE ROLE {owner} LOGIN PASSWORD 'owner'")
+    host.run(f"CREATE ROLE {member}")
     try:
-        with connect(host.server, "postgres") as connection:
-            try:
-                connection.execute(f"GRANT {host.server['USER']} TO {role}")  # type: ignore[arg-type]
-            except errors.InsufficientPrivilege:
-                pytest.skip("the role of the tests may not grant itself")
-        refused(host, role, "which is a member of the role that migrates.")
+        host.run(f"GRANT {owner} TO {member}")
+        host.databases["default"] = {**host.default_database, "USER": owner, "PASSWORD": "owner"}
+        refused(host, member, "which is a member of the role that migrates.")
     finally:
-        host.run(f"DROP ROLE {role}")
+        host.run(f"DROP ROLE {owner}, {member}")
 
 
 def test_a_role_that_owns_a_compute_table_is_refused(host: Host, app: Callable[..., psycopg.Connection[Any]]) -> None:
