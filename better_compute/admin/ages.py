@@ -33,9 +33,10 @@ def relative(moment: datetime, now: datetime) -> str:
     return f"{span(delta)} ago" if delta > timedelta() else f"in {span(delta)}"
 
 
-def timestamp(moment: datetime) -> str:
-    """The moment in the active time zone, to the second."""
-    return date_format(localtime(moment), "Y-m-d H:i:s")
+def timestamp(moment: datetime, now: datetime) -> str:
+    """The moment in the active time zone; only the time of day when that is today."""
+    local = localtime(moment)
+    return date_format(local, "H:i:s" if local.date() == localtime(now).date() else "Y-m-d H:i")
 
 
 def moment_html(moment: datetime | None, now: datetime) -> SafeString | str:
@@ -43,8 +44,10 @@ def moment_html(moment: datetime | None, now: datetime) -> SafeString | str:
     if moment is None:
         return "-"
     return format_html(
-        '<time datetime="{}"><span class="compute-age">{}</span> <span class="compute-stamp">{}</span></time>',
+        '<time datetime="{}" title="{}"><span class="compute-age">{}</span> '
+        '<span class="compute-stamp">{}</span></time>',
         moment.isoformat(),
+        localtime(moment).isoformat(sep=" ", timespec="seconds"),
         relative(moment, now),
-        timestamp(moment),
+        timestamp(moment, now),
     )

@@ -8,6 +8,7 @@ from django.contrib.admin.utils import quote
 from django.contrib.admin.views.main import PAGE_VAR, ChangeList
 from django.http import HttpRequest
 from django.urls import reverse
+from django.utils.text import capfirst
 
 #: Pages one can leaf through; deeper rows are found with a filter, since OFFSET reads all it skips.
 MAX_PAGES: Final = 100
@@ -15,6 +16,10 @@ MAX_PAGES: Final = 100
 
 class WindowChangeList(ChangeList):
     """A change list that knows only whether there is a next page."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.title = capfirst(str(self.opts.verbose_name_plural))
 
     def get_results(self, request: HttpRequest) -> None:
         """Read the window of the page that was asked for."""

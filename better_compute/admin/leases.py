@@ -18,7 +18,7 @@ class LeaseAdmin(ReadOnlyAdmin):
     fields = ("name", "holder_link", "acquired", "epoch")
     ordering = ("name",)
     list_per_page = 300
-    search_fields = ("name",)
+    search_fields = ("^name",)
     search_help_text = "The beginning of a name, e.g. singleton:"
 
     acquired = moment("acquired_at", "held")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from better_compute.admin.read_only import ReadOnlyAdmin, link, list_url, moment, pretty
@@ -14,10 +15,9 @@ from better_compute.models import Lease, Process, Worker
 class WorkerAdmin(ReadOnlyAdmin):
     """Members, those whose lease time ends last first."""
 
-    list_display = ("id", "role", "place", "live", "expires", "started", "draining", "leases")
+    list_display = ("id", "role", "place", "state", "expires", "started", "leases")
     fields = (
-        "id", "role", "place", "live", "expires", "started", "draining", "connections", "backend_pid", "leases",
-        "running",
+        "id", "role", "place", "state", "expires", "started", "connections", "backend_pid", "leases", "running",
     )  # fmt: skip
     ordering = ("-expires_at",)
 
@@ -29,10 +29,11 @@ class WorkerAdmin(ReadOnlyAdmin):
         """Host and process id."""
         return f"{obj.host}:{obj.pid}"
 
-    @admin.display(description="live", boolean=True)
-    def live(self, obj: Any) -> bool:
-        """Whether it renewed in time."""
-        return bool(obj.expires_at > obj.read_at)
+    @admin.display(description="state")
+    def state(self, obj: Any) -> SafeString:
+        """Whether it renewed in time, and whether it is stopping."""
+        word = "expired" if obj.expires_at <= obj.read_at else "draining" if obj.draining else "live"
+        return format_html('<span class="compute-mark compute-{}">{}</span>', word, word)
 
     @admin.display(description="leases")
     def leases(self, obj: Worker) -> SafeString:

@@ -48,12 +48,9 @@ class ReadOnlyAdmin(_ModelAdmin):
     change_form_template = "compute/change_form.html"
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
-    actions_selection_counter = False
     list_per_page = 100
     list_max_show_all = 0
     sortable_by = ()
-    #: Lookups that a link may carry in its query string; each one is served by an index.
-    exact_lookups: ClassVar[frozenset[str]] = frozenset()
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """Never."""
@@ -76,8 +73,8 @@ class ReadOnlyAdmin(_ModelAdmin):
         return list(self.fields or [field.name for field in self.model._meta.fields])
 
     def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest | None = None) -> bool:
-        """Only lookups that an index serves; anything else in a query string is refused."""
-        return lookup in self.exact_lookups
+        """Only this page's filters, which an index serves; any other lookup in an address is refused."""
+        return lookup in {chosen.parameter_name for chosen in self.list_filter}
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         """All rows, each with the time of the database at which it was read."""

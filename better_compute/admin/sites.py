@@ -21,6 +21,8 @@ class ComputeAdminSite(AdminSite):
     site_title = "Better Compute"
     index_title = "Overview"
     index_template = "compute/index.html"
+    app_index_template = "compute/app_index.html"
+    login_template = "compute/login.html"
 
     def __init__(self, name: str = "admin") -> None:
         super().__init__(name)

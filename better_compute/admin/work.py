@@ -23,7 +23,7 @@ from better_compute.models import WorkItem
 class WorkAdmin(ReadOnlyAdmin):
     """What is queued, by kind and key; with a kind chosen, its keys in order."""
 
-    list_display = ("key_column", "kind_link", "due", "attempts", "every", "shard_column", "enqueued", "error_line")
+    list_display = ("key_column", "kind_link", "error_line", "due", "attempts", "every")
     list_display_links = ("key_column",)
     fields = (
         "kind_link", "key", "shard_column", "due", "every", "attempts", "retry_floor_at", "enqueued", "generation",
@@ -64,7 +64,7 @@ class WorkAdmin(ReadOnlyAdmin):
         """The first line of the last error and its age."""
         if not obj.last_error or obj.last_error_at is None:
             return "-"
-        line = Truncator(obj.last_error.strip().partition("\n")[0]).chars(100)
+        line = Truncator(obj.last_error.strip().partition("\n")[0]).chars(80)
         age = ages.relative(obj.last_error_at, obj.read_at)  # type: ignore[attr-defined]
         return format_html('<span class="compute-error">{}</span> <span class="compute-stamp">{}</span>', line, age)
 
@@ -95,7 +95,8 @@ class WorkAdmin(ReadOnlyAdmin):
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> WorkItem | None:
         """The row of a kind and a key."""
         pair = requeue.pair_of(object_id)
-        return self.get_queryset(request).filter(kind=pair[0], key=pair[1]).first() if pair else None
+        found = self.get_queryset(request).filter(kind=pair[0], key=pair[1])[:1] if pair else ()
+        return next(iter(found), None)
 
     def action_checkbox(self, obj: WorkItem) -> SafeString:
         """A check box that carries kind and key."""

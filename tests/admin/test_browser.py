@@ -1,0 +1,224 @@
+"""The pages in a real Chromium, under the example's content policy: no console error, nothing cut, legible."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth import get_user_model
+
+from better_compute.models import AuditEvent, MigrationRecord, WorkItem
+from tests.admin import rows
+
+pytestmark = [pytest.mark.needs("chromium"), pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+
+SHOTS = Path(__file__).resolve().parents[2] / "test-results" / "admin"
+SIZES = {"wide": {"width": 1280, "height": 900}, "narrow": {"width": 390, "height": 844}}
+
+#: Ratios below 4.5 (WCAG 2.2, 1.4.3) of visible text in the page's main part, with the text.
+CONTRAST = """() => {
+  const parse = (color) => {
+    const parts = color.match(/[\\d.]+/g).map(Number);
+    return parts.length < 4 ? [...parts, 1] : parts;
+  };
+  const linear = (byte) => byte / 255 <= 0.03928 ? byte / 255 / 12.92 : ((byte / 255 + 0.055) / 1.055) ** 2.4;
+  const light = ([r, g, b]) => 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
+  const ground = (element) => {
+    for (; element; element = element.parentElement) {
+      const color = parse(getComputedStyle(element).backgroundColor);
+      if (color[3] > 0.99) return color;
+    }
+    return [255, 255, 255, 1];
+  };
+  const bad = [];
+  for (const element of document.querySelectorAll('main *')) {
+    const own = [...element.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim());
+    if (!own || !element.checkVisibility() || element.closest('svg, select, .visually-hidden')) continue;
+    const pair = [light(parse(getComputedStyle(element).color)), light(ground(element))].sort((x, y) => y - x);
+    const ratio = (pair[0] + 0.05) / (pair[1] + 0.05);
+    const name = `${element.tagName}.${element.className}: ${element.textContent.trim().slice(0, 40)}`;
+    if (ratio < 4.5) bad.push(`${ratio.toFixed(2)} ${name}`);
+  }
+  return [...new Set(bad)];
+}"""
+
+
+@pytest.fixture
+def installation() -> None:
+    """Rows on every page."""
+    get_user_model().objects.create_superuser("operator", password="operator")
+    rows.work(120, failing_each=40)
+    rows.work(700, kind="node.spec", shard="mod(g, 256)")
+    rows.members()
+    rows.outbox(150)
+    rows.audit(600)
+
+
+class Watched:
+    """A page that keeps every complaint of the browser."""
+
+    def __init__(self, page: Any, base: str) -> None:
+        self.page = page
+        self.base = base
+        self.complaints: list[str] = []
+        page.on("console", lambda said: self._said(said.type, said.text))
+        page.on("pageerror", lambda error: self.complaints.append(f"{page.url}: {error}"))
+        page.on("requestfailed", lambda request: self._failed(request.url, str(request.failure)))
+        page.on("response", self._answered)
+
+    def _said(self, type: str, text: str) -> None:
+        if type in ("error", "warning"):
+            self.complaints.append(f"{self.page.url}: {text}")
+
+    def _failed(self, url: str, why: str) -> None:
+        # Leaving a page ends what it was still loading.
+        if "ERR_ABORTED" not in why:
+            self.complaints.append(f"{url}: {why}")
+
+    def _answered(self, response: Any) -> None:
+        if response.status >= 400:
+            self.complaints.append(f"{response.url}: {response.status}")
+
+    def sign_in(self) -> None:
+        self.page.goto(f"{self.base}/admin/login/?next=/admin/")
+        self.page.fill("#id_username", "operator")
+        self.page.fill("#id_password", "operator")
+        self.page.click("input[type=submit]")
+
+    def open(self, address: str) -> Any:
+        return self.page.goto(f"{self.base}/admin/{address}")
+
+
+@pytest.fixture
+def watched(installation: None, live_server: Any, page: Any) -> Iterator[Watched]:
+    """A signed-in operator's page; the test fails on any complaint."""
+    page.set_default_timeout(15_000)
+    watched = Watched(page, live_server.url)
+    watched.sign_in()
+    yield watched
+    assert watched.complaints == []
+
+
+def addresses() -> dict[str, str]:
+    return {
+        "home": "",
+        "app": "compute/",
+        "work": "compute/workitem/",
+        "work-of-a-kind": "compute/workitem/?kind=acme.widgets",
+        "work-failing": "compute/workitem/?state=failing",
+        "work-item": "compute/workitem/acme.widgets_3Aacme.widgets-000040/change/",
+        "leases": "compute/lease/?holder=w-1",
+        "workers": "compute/worker/",
+        "worker": "compute/worker/w-2/change/",
+        "processes": "compute/process/",
+        "outbox": "compute/outboxevent/?tenant=t7",
+        "audit": "compute/auditevent/",
+        "audit-record": f"compute/auditevent/{AuditEvent.objects.order_by('-at')[0].pk}/change/",
+        "ledger": "compute/migrationrecord/",
+        "ledger-record": f"compute/migrationrecord/{MigrationRecord.objects.order_by('-seq')[0].pk}/change/",
+        "tokens": "compute/token/",
+        "token-new": "compute/token/add/",
+    }
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", list(SIZES))
+def test_every_page_is_whole_and_legible_and_the_browser_has_no_complaint(
+    watched: Watched, size: str, scheme: Any
+) -> None:
+    SHOTS.mkdir(parents=True, exist_ok=True)
+    watched.page.set_viewport_size(SIZES[size])
+    watched.page.emulate_media(color_scheme=scheme)
+    for name, address in addresses().items():
+        answer = watched.open(address)
+        policy = answer.headers["content-security-policy"]
+        assert "default-src 'self'" in policy
+        assert "unsafe" not in policy
+        watched.page.screenshot(path=SHOTS / f"{name}-{size}-{scheme}.png", full_page=True)
+        spare = watched.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        assert spare <= 0, f"{name} is {spare} px too wide at {size}"
+        assert watched.page.evaluate(CONTRAST) == [], f"{name} in {scheme}"
+
+
+def test_an_operator_requeues_a_failing_key_from_the_home_page(watched: Watched) -> None:
+    page = watched.page
+    page.click("a.compute-failing")
+    page.check("input.action-select >> nth=0")
+    page.select_option("select[name=action]", "requeue_now")
+    page.click("button[name=index]")
+    assert "1 key becomes due at once" in page.inner_text("main")
+    page.screenshot(path=SHOTS / "requeue-asked.png")
+    page.click("input[value=Requeue]")
+
+    assert page.inner_text(".messagelist") == "Requeued 1 key."
+    page.screenshot(path=SHOTS / "requeue-done.png")
+    assert AuditEvent.objects.filter(method="work.requeue", outcome="allowed").count() == 1
+
+
+def test_an_operator_requeues_a_key_from_its_own_page(watched: Watched) -> None:
+    before = WorkItem.objects.get(key="acme.widgets-000003").not_before
+    watched.open("compute/workitem/acme.widgets_3Aacme.widgets-000003/change/")
+    watched.page.get_by_role("button", name="Requeue now").click()
+    watched.page.click("input[value=Requeue]")
+
+    assert watched.page.inner_text(".messagelist") == "Requeued 1 key."
+    assert WorkItem.objects.get(key="acme.widgets-000003").not_before < before
+
+
+def test_an_operator_makes_a_token_and_revokes_it(watched: Watched) -> None:
+    page = watched.page
+    watched.open("compute/token/add/")
+    page.fill("#id_user", "operator")
+    page.fill("#id_label", "deploy")
+    page.click("input[value='Make the token']")
+    assert page.inner_text("#compute-secret").startswith("bct_")
+    page.screenshot(path=SHOTS / "token-made.png")
+    watched.open("compute/token/")
+    page.click("text=deploy")
+    page.get_by_role("button", name="Revoke").click()
+    page.screenshot(path=SHOTS / "token-revoke-asked.png")
+    page.click("input[value=Revoke]")
+
+    assert "Revoked deploy" in page.inner_text(".messagelist")
+
+
+def test_the_home_page_is_walked_with_the_keyboard(watched: Watched) -> None:
+    page = watched.page
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip-to-content-link"
+    stops = set()
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        stops.add(page.evaluate("document.activeElement.className || document.activeElement.tagName"))
+
+    assert "compute-scroll" in stops
+    assert "compute-failing" in stops
+
+
+def test_every_table_of_the_home_page_has_a_caption_and_headers(watched: Watched) -> None:
+    tables = watched.page.locator("table.compute-table")
+
+    assert tables.count() >= 7
+    for index in range(tables.count()):
+        table = tables.nth(index)
+        assert table.locator("caption").inner_text(timeout=1_000).strip()
+        assert table.locator("thead th:not([scope=col])").count() == 0
+        assert table.locator("tbody tr").count() == table.locator("tbody th[scope=row]").count()
+
+
+def test_the_shard_map_is_told_in_words(watched: Watched) -> None:
+    picture = watched.page.get_by_role("img", name="Shards of the controllers: 246 of 256 shards held by 2 members")
+
+    assert picture.count() == 1
+
+
+def test_the_content_policy_is_enforced(watched: Watched) -> None:
+    watched.page.evaluate(
+        "document.body.append(Object.assign(document.createElement('script'), {textContent: 'window.ran = 1'}))"
+    )
+
+    assert watched.page.evaluate("window.ran") is None
+    assert watched.complaints
+    watched.complaints.clear()
