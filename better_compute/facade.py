@@ -7,11 +7,15 @@ from typing import Final
 from better_compute import doctor, hosting, registry
 from better_compute.contract.findings import Report
 from better_compute.engine.jobs import Jobs
-from better_compute.envelope.api import Api
+from better_compute.envelope.api import Api, call_method
 
 
 class Compute:
     """``from better_compute import compute``; what it shows follows the registry of this process."""
+
+    def __init__(self) -> None:
+        #: A method by its function, with its types: ``compute.call(Widgets.poke, principal, PokeInput(...))``.
+        self.call = call_method
 
     @property
     def registry(self) -> registry.Registry:

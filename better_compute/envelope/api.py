@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar, overload
 
 from better_compute import registry
 from better_compute.contract import names
+from better_compute.contract.errors import ComputeError, ErrorCode
 from better_compute.contract.methods import MethodSpec
-from better_compute.contract.ports import Principal
+from better_compute.contract.ports import MethodContext, Principal
 from better_compute.envelope import call
+
+_Group = TypeVar("_Group")
+_Input = TypeVar("_Input")
+_Output = TypeVar("_Output")
 
 
 class Method:
@@ -26,10 +32,11 @@ class Method:
         return f"<compute.api.{self.spec.dotted}>"
 
 
-class Branch(Mapping[str, Any]):
+class Branch:
     """A node of the tree of names: groups, plugins or methods, by attribute or by key.
 
-    Names are camelCase as on the wire; snake_case finds the same.
+    Names are camelCase as on the wire; snake_case finds the same. It is no Mapping, whose ``get`` and ``items`` would
+    stand before the methods of these names.
     """
 
     def __init__(self, name: str, members: Mapping[str, Any]) -> None:
@@ -48,6 +55,9 @@ class Branch(Mapping[str, Any]):
         except KeyError:
             known = ", ".join(self._members) or "nothing"
             raise AttributeError(f"compute.{self._name} has no {name!r}; it has {known}.") from None
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._members
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._members)
@@ -71,25 +81,65 @@ class Api:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return getattr(_tree(), name)
+        return getattr(_index().tree, name)
 
     def __getitem__(self, name: str) -> Any:
-        return _tree()[name]
+        return _index().tree[name]
 
     def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *_tree()})
+        return sorted({*super().__dir__(), *_index().tree})
 
 
-_trees: dict[int, tuple[Any, Branch]] = {}
+@overload
+def call_method(
+    method: Callable[[_Group, MethodContext, _Input], _Output], principal: Principal, input: _Input
+) -> _Output: ...
 
 
-def _tree() -> Branch:
+@overload
+def call_method(method: Callable[[_Group, MethodContext], _Output], principal: Principal) -> _Output: ...
+
+
+def call_method(method: Callable[..., Any], principal: Principal, input: Any = None) -> Any:
+    """Call a method by its function, with types: ``call_method(Widgets.poke, principal, PokeInput(...))``.
+
+    Raises
+    ------
+    ComputeError
+        As :func:`better_compute.envelope.call.call`; INVALID_CONFIG when no hosted module offers the function.
+    """
+    specs = _index().by_function.get(method, ())
+    if len(specs) != 1:
+        raise ComputeError(
+            ErrorCode.INVALID_CONFIG,
+            f"{getattr(method, '__qualname__', method)!r} is offered by {len(specs)} hosted methods, not by one.",
+            mend="Host the module it belongs to; call an inherited method by name, through compute.api.",
+        )
+    return call.call(specs[0], principal, input)
+
+
+@dataclass(frozen=True, slots=True)
+class _Index:
+    """What one registry's methods can be found by."""
+
+    hosted: registry.Registry
+    tree: Branch
+    by_function: Mapping[Callable[..., Any], Sequence[MethodSpec]]
+
+
+_current: _Index | None = None
+
+
+def _index() -> _Index:
+    global _current
     hosted = registry.current()
-    known = _trees.get(id(hosted))
-    if known is None or known[0] is not hosted:
-        _trees.clear()
-        known = _trees[id(hosted)] = (hosted, _grow(hosted.methods))
-    return known[1]
+    known = _current
+    if known is None or known.hosted is not hosted:
+        by_function: dict[Callable[..., Any], list[MethodSpec]] = {}
+        for spec in hosted.methods.values():
+            by_function.setdefault(getattr(spec.viewset, spec.attribute), []).append(spec)
+        known = _current = _Index(hosted, _grow(hosted.methods), by_function)
+    return known
 
 
 def _grow(methods: Mapping[str, MethodSpec]) -> Branch:

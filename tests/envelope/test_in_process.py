@@ -8,10 +8,12 @@ import pytest
 from django.db import transaction
 
 from better_compute import ComputeError, Principal, compute, registry
+from better_compute.api import System
 from better_compute.store import transaction as store_transaction
-from example_project.acme_widgets.api import Poked, PokeInput
+from example_project.acme_widgets.api import Poked, PokeInput, Widgets
 from example_project.acme_widgets.models import Widget
 from tests.envelope.conftest import EVERYTHING, audit_rows, count_rows, grown, make_user
+from tests.envelope.probe import tenant as probe_tenant
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -34,6 +36,18 @@ def test_a_method_is_called_by_name_with_a_struct_or_a_mapping(mary: Principal) 
         "compute_work": 1,
         "compute_audit_events": 2,
     }
+
+
+def test_a_method_is_called_by_its_function_with_types(mary: Principal) -> None:
+    poked: Poked = compute.call(Widgets.poke, mary, PokeInput(tenant_id="t1", widget_id="w1"))
+    assert poked.poked == "w1"
+    assert compute.call(System.version, Principal(id="job", kind="internal")).core
+
+
+def test_a_function_that_no_module_hosts_is_refused(mary: Principal) -> None:
+    with pytest.raises(ComputeError, match="offered by 0 hosted methods") as caught:
+        compute.call(probe_tenant, mary)  # type: ignore[arg-type]
+    assert caught.value.code == "INVALID_CONFIG"
 
 
 def test_names_may_be_camel_or_snake_and_attributes_or_keys(mary: Principal) -> None:
