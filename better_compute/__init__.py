@@ -58,6 +58,7 @@ if TYPE_CHECKING:
         ModuleContext as ModuleContext,
         Principal as Principal,
         ReconcileContext as ReconcileContext,
+        TenantHook as TenantHook,
     )
     from better_compute.contract.reconcilers import (
         DONE as DONE,
@@ -110,6 +111,7 @@ _HOME = {
         "ModuleContext",
         "Principal",
         "ReconcileContext",
+        "TenantHook",
     ),
     "better_compute.contract.reconcilers": (
         "DONE",
@@ -131,7 +133,7 @@ __all__ = ["installed_apps", *_MODULE_OF]
 
 def installed_apps() -> list[str]:
     """The core and the built-in modules, for ``INSTALLED_APPS = [*better_compute.installed_apps(), ...]``."""
-    return ["better_compute"]
+    return ["better_compute", "compute_modules.tenancy"]
 
 
 def __getattr__(name: str) -> Any:

@@ -185,6 +185,10 @@ class Tenants(Protocol):
 class TenantTree(Protocol):
     """Which tenants stand above which, served as port ``tenant-tree`` by the module that keeps the tree."""
 
+    def root(self) -> str | None:
+        """The tenant above all others, which can be neither suspended nor deleted."""
+        ...
+
     def ancestors(self, tenant_id: str) -> Sequence[str]:
         """The tenants above ``tenant_id``, the topmost first and without the root; empty when it has no place."""
         ...
