@@ -15,7 +15,7 @@ _UNITS = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
 def span(delta: timedelta) -> str:
     """The two largest units of a duration, its sign left out: ``3m 12s``, ``4d 2h``, ``0s``."""
     seconds = abs(int(delta.total_seconds()))
-    parts = []
+    parts: list[str] = []
     for unit, size in _UNITS:
         if seconds >= size or parts:
             parts.append(f"{seconds // size}{unit}")

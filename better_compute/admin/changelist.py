@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from django.contrib.admin.utils import quote
 from django.contrib.admin.views.main import PAGE_VAR, ChangeList
@@ -10,12 +10,17 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.text import capfirst
 
+if TYPE_CHECKING:
+    from better_compute.admin.read_only import ReadOnlyAdmin
+
 #: Pages one can leaf through; deeper rows are found with a filter, since OFFSET reads all it skips.
 MAX_PAGES: Final = 100
 
 
 class WindowChangeList(ChangeList):
     """A change list that knows only whether there is a next page."""
+
+    model_admin: ReadOnlyAdmin
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -35,7 +40,7 @@ class WindowChangeList(ChangeList):
         self.can_show_all = False
         self.multi_page = self.has_next_page or self.page_num > 1
 
-    def get_ordering(self, request: HttpRequest, queryset: Any) -> list[str]:
+    def get_ordering(self, request: HttpRequest, queryset: Any) -> list[Any]:
         """The page's own order and nothing after it: a tie-breaker of Django's would leave the index."""
         return list(self.model_admin.get_ordering(request))
 

@@ -40,7 +40,7 @@ class ExactFilter(SimpleListFilter):
 
     def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> list[tuple[str, str]]:
         """The known values and the chosen one."""
-        chosen = request.GET.get(self.parameter_name)
+        chosen = request.GET.get(str(self.parameter_name))
         values = self.known()
         if chosen and chosen not in values:
             values = [*values, chosen]

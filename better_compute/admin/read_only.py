@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlencode
 
 from django.contrib import admin
@@ -34,7 +34,10 @@ else:
     _ModelAdmin = admin.ModelAdmin
 
 
-def outside_atomic_requests(view: Callable[..., Any]) -> Callable[..., Any]:
+_View = TypeVar("_View", bound=Callable[..., Any])
+
+
+def outside_atomic_requests(view: _View) -> _View:
     """Keep a host's ATOMIC_REQUESTS off a view."""
     view._non_atomic_requests = set(ALL_ALIASES)  # type: ignore[attr-defined]
     return view
@@ -43,7 +46,7 @@ def outside_atomic_requests(view: Callable[..., Any]) -> Callable[..., Any]:
 class ReadOnlyAdmin(_ModelAdmin):
     """Lists in index order without counting, shows every field read-only, and offers no change at all."""
 
-    actions: ClassVar[Any] = None
+    actions: Any = None
     change_list_template = "compute/change_list.html"
     change_form_template = "compute/change_form.html"
     show_full_result_count = False
@@ -74,11 +77,12 @@ class ReadOnlyAdmin(_ModelAdmin):
 
     def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest | None = None) -> bool:
         """Only this page's filters, which an index serves; any other lookup in an address is refused."""
-        return lookup in {chosen.parameter_name for chosen in self.list_filter}
+        return lookup in {getattr(chosen, "parameter_name", None) for chosen in self.list_filter}
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         """All rows, each with the time of the database at which it was read."""
-        return self.model._default_manager.annotate(read_at=ComputeNow())
+        rows: QuerySet[Any] = self.model._default_manager.annotate(read_at=ComputeNow())
+        return rows
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[WindowChangeList]:
         """The list that never counts."""
@@ -123,7 +127,7 @@ class ReadOnlyAdmin(_ModelAdmin):
             "opts": self.model._meta,
             "finding": finding_of(f"admin.{self.model._meta.model_name}", error),
         }
-        request.current_app = self.admin_site.name  # type: ignore[attr-defined]
+        request.current_app = self.admin_site.name
         return TemplateResponse(request, "compute/unavailable.html", context, status=503).render()
 
     def list_url(self, **query: object) -> str:

@@ -48,7 +48,7 @@ def ask(page: ReadOnlyAdmin, request: HttpRequest) -> HttpResponse:
         "checkbox_name": ACTION_CHECKBOX_NAME,
         "back_url": page.list_url(),
     }
-    request.current_app = page.admin_site.name  # type: ignore[attr-defined]
+    request.current_app = page.admin_site.name
     return TemplateResponse(request, "compute/requeue.html", context)
 
 

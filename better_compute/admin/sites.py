@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib.admin import AdminSite
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
+from django.template.response import TemplateResponse
 
 from better_compute.admin import home
 from better_compute.admin.read_only import outside_atomic_requests
@@ -29,7 +30,7 @@ class ComputeAdminSite(AdminSite):
         register_pages(self)
 
     @outside_atomic_requests
-    def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+    def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
         """The home page."""
         return super().index(request, {**home.content(self, request), **(extra_context or {})})
 

@@ -24,7 +24,10 @@ from better_compute.envelope import tokens
 
 
 class TokenForm(forms.Form):
-    """What a new token is for. The user is named, not picked: a list of all users may be long."""
+    """What a new token is for. The user is named, not picked: a list of all users may be long.
+
+    Only a superuser may name another user: a token carries that user's permissions.
+    """
 
     user = forms.CharField(max_length=254, help_text="Name of the user in whose name it calls.")
     label = forms.CharField(max_length=128, help_text="What it is for.")
@@ -33,6 +36,10 @@ class TokenForm(forms.Form):
     )
     expires_at = forms.DateTimeField(required=False, help_text="YYYY-MM-DD HH:MM. Empty: until it is revoked.")
 
+    def __init__(self, maker: Any, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.maker = maker
+
     def clean_user(self) -> Any:
         """The user of that name."""
         model = get_user_model()
@@ -40,6 +47,8 @@ class TokenForm(forms.Form):
         found = model._default_manager.filter(**{model.USERNAME_FIELD: name}).first()
         if found is None:
             raise forms.ValidationError(f"There is no user {name!r}.")
+        if found.pk != self.maker.pk and not self.maker.is_superuser:
+            raise forms.ValidationError("Only a superuser may make a token in another user's name; enter your own.")
         return found
 
 
@@ -100,7 +109,7 @@ class TokenAdmin(ReadOnlyAdmin):
     def _create_view(self, request: HttpRequest) -> HttpResponse:
         if not self.has_add_permission(request):
             raise PermissionDenied
-        form = TokenForm(request.POST or None)
+        form = TokenForm(request.user, request.POST or None)
         if request.method == "POST" and form.is_valid():
             try:
                 secret, token = tokens.create(
@@ -136,7 +145,7 @@ class TokenAdmin(ReadOnlyAdmin):
         return HttpResponseRedirect(self.list_url())
 
     def _page(self, request: HttpRequest, template: str, **context: Any) -> HttpResponse:
-        request.current_app = self.admin_site.name  # type: ignore[attr-defined]
+        request.current_app = self.admin_site.name
         titles = {"compute/token_new.html": "Make a token", "compute/token_made.html": "Token made"}
         return TemplateResponse(
             request,

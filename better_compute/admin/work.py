@@ -107,7 +107,7 @@ class WorkAdmin(ReadOnlyAdmin):
     def requeue_now(self, request: HttpRequest, queryset: Any) -> None:
         """Offered in the list; :meth:`response_action` answers it."""
 
-    def response_action(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
+    def response_action(self, request: HttpRequest, queryset: Any, action_location: Any = None) -> HttpResponse | None:
         """Ask before requeueing what was ticked, or say that no action was chosen."""
         if "requeue_now" not in request.POST.getlist("action"):
             self.message_user(request, "Choose an action before pressing Go.", level="WARNING")

@@ -31,7 +31,7 @@ def _url(context: Context, name: str, *args: Any) -> str:
 def compute_list(context: Context, model_name: str, **query: object) -> str:
     """Address of a page's list, filtered."""
     url = _url(context, f"{model_name}_changelist")
-    return f"{url}?{urlencode(query)}" if query else url
+    return f"{url}?{urlencode({name: str(value) for name, value in query.items()})}" if query else url
 
 
 @register.simple_tag(takes_context=True)

@@ -103,3 +103,15 @@ def test_the_change_page_writes_nothing(admin_client: Client) -> None:
 
     assert admin_client.post(f"{LIST}{token.pk}/change/", {"label": "other"}).status_code == 403
     assert Token.objects.get().label == "deploy"
+
+
+def test_only_a_superuser_makes_a_token_in_another_users_name(client: Client) -> None:
+    get_user_model().objects.create_superuser("root")
+    client.force_login(make_viewer("add_token"))  # type: ignore[arg-type]
+
+    refused = client.post(LIST + "add/", {"user": "root", "label": "deploy"})
+    own = client.post(LIST + "add/", {"user": "viewer", "label": "deploy"})
+
+    assert "Only a superuser may make a token in another user" in refused.content.decode()
+    assert "shown this once" in own.content.decode()
+    assert Token.objects.get().user.username == "viewer"
