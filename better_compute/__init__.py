@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         Output as Output,
         Resource as Resource,
         ResourceType as ResourceType,
+        Secret as Secret,
         TenantId as TenantId,
         compute_method as compute_method,
     )
@@ -98,6 +99,7 @@ _HOME = {
         "Output",
         "Resource",
         "ResourceType",
+        "Secret",
         "TenantId",
         "compute_method",
     ),

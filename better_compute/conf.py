@@ -62,6 +62,8 @@ class Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="uppe
     max_body_bytes: int = 1_048_576
     #: Longest that one statement of a call may run.
     statement_timeout_ms: int = 15_000
+    #: How long the answer of a call with an Idempotency-Key is kept.
+    idempotency_retention_ms: int = 86_400_000
 
 
 class Settings(msgspec.Struct, frozen=True, rename="upper"):

@@ -21,6 +21,11 @@ AlsoWhile = Literal["any"] | frozenset[str]
 TenantId = Annotated[str, Meta(pattern=names.TENANT_ID_PATTERN)]
 
 
+#: Marks a field of an answer that is shown once: it is not kept with an Idempotency-Key.
+SHOWN_ONCE = "x-shown-once"
+Secret = Annotated[str, Meta(extra_json_schema={SHOWN_ONCE: True})]
+
+
 class Input(msgspec.Struct, rename="camel", forbid_unknown_fields=True, kw_only=True):
     """Base of every method's input: camelCase on the wire, unknown fields refused."""
 

@@ -24,9 +24,19 @@ class Method:
     def __init__(self, spec: MethodSpec) -> None:
         self.spec = spec
 
-    def __call__(self, principal: Principal, input: Any = None, *, request_id: str | None = None) -> Any:
+    def __call__(
+        self,
+        principal: Principal,
+        input: Any = None,
+        *,
+        request_id: str | None = None,
+        idempotency_key: str | None = None,
+        dry_run: bool = False,
+    ) -> Any:
         """Make the call; see :func:`better_compute.envelope.call.call`."""
-        return call.call(self.spec, principal, input, request_id=request_id)
+        return call.call(
+            self.spec, principal, input, request_id=request_id, idempotency_key=idempotency_key, dry_run=dry_run
+        )
 
     def __repr__(self) -> str:
         return f"<compute.api.{self.spec.dotted}>"

@@ -1,8 +1,8 @@
 """The envelope: one call, one transaction (DESIGN 7).
 
-Order: identify -> decode -> the record's tenant and authorization -> handler -> encode -> audit -> work ->
-commit. Whatever raises on the way rolls everything back; a refusal of a known caller is then recorded in a
-transaction of its own, and failing to record it never hides the refusal.
+Order: identify -> decode -> the record's tenant and authorization -> the tenant's state -> idempotency -> handler ->
+encode -> audit -> work -> commit. Whatever raises on the way rolls everything back; a refusal of a known caller is
+then recorded in a transaction of its own, and failing to record it never hides the refusal.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+import msgspec
 from django.db import connections
 
 from better_compute import conf, registry
@@ -23,9 +24,9 @@ from better_compute.contract.errors import ComputeError, ErrorCode
 from better_compute.contract.methods import MethodSpec, Resource
 from better_compute.contract.ports import Principal
 from better_compute.engine.contexts import BoundMethodContext, EventsPort, module_context, served_port
-from better_compute.envelope import codec, identity, problem
+from better_compute.envelope import codec, idempotency, identity, problem
 from better_compute.envelope.authorize import authorizer
-from better_compute.store import audit, preamble, transaction
+from better_compute.store import audit, idempotency as idempotency_store, preamble, transaction
 from better_compute.store.sql import SqlPort
 
 _log = logging.getLogger("better_compute.call")
@@ -44,17 +45,40 @@ class Act:
     tenant_id: str | None = None
     denied: bool = False
     touch: Any = None
+    idempotency_key: str | None = None
+    dry_run: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A committed call's result, and the same as JSON."""
+    """A call's answer as JSON, and as the method gave it.
 
-    result: Any
+    ``replayed`` tells that the answer is an earlier call's, kept under the same Idempotency-Key; there is then
+    no ``result``.
+    """
+
     body: bytes
+    result: Any = None
+    replayed: bool = False
 
 
-def call(spec: MethodSpec, principal: Principal, input: Any = None, *, request_id: str | None = None) -> Any:
+class _Undone(Exception):
+    """Carries the answer of a dry run out of the transaction that it rolls back."""
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__()
+        self.answer = answer
+
+
+def call(
+    spec: MethodSpec,
+    principal: Principal,
+    input: Any = None,
+    *,
+    request_id: str | None = None,
+    idempotency_key: str | None = None,
+    dry_run: bool = False,
+) -> Any:
     """Make a call in process and return the method's result.
 
     Parameters
@@ -63,6 +87,10 @@ def call(spec: MethodSpec, principal: Principal, input: Any = None, *, request_i
         Who calls; its permissions are judged as over HTTP.
     input
         The method's input struct, or a mapping with its wire names.
+    idempotency_key
+        A mutation repeated under the same key has its effect once and returns the same.
+    dry_run
+        Make every check, deferred constraints included, and keep nothing.
 
     Raises
     ------
@@ -70,8 +98,9 @@ def call(spec: MethodSpec, principal: Principal, input: Any = None, *, request_i
         Every refusal; INVALID_STATE when a transaction is open here already, since nothing could then promise
         that the call's audit record outlives a roll-back around it.
     """
-    act = Act(spec, request_id or new_request_id())
-    return run(act, identity.Known(principal), lambda: codec.decode_object(spec.input_type, input)).result
+    act = Act(spec, request_id or new_request_id(), idempotency_key=idempotency_key, dry_run=dry_run)
+    answer = run(act, identity.Known(principal), lambda: codec.decode_object(spec.input_type, input))
+    return msgspec.json.decode(answer.body, type=spec.output_type) if answer.replayed else answer.result
 
 
 def new_request_id() -> str:
@@ -85,6 +114,8 @@ def run(act: Act, credential: identity.Credential, decode: Callable[[], Any]) ->
     try:
         _refuse_open_transaction(alias)
         answer = _transact(alias, act, credential, decode)
+    except _Undone as undone:
+        answer = undone.answer
     except Exception as error:
         refused = problem.refusal(error, act.request_id, read_only=act.spec.kind == "query")
         _record_refusal(act, refused)
@@ -110,11 +141,36 @@ def _transact(alias: str, act: Act, credential: identity.Credential, decode: Cal
         act.resource = act.spec.resource(input)
         _authorize(act, act.resource)
         _admit(act)
+        claim = _claim(act)
+        digest = idempotency.input_hash(input) if claim else b""
+        replayed = idempotency.replay(claim, digest) if claim else None
+        if replayed is not None:
+            return Answer(replayed, replayed=True)
         result = _handle(act, input)
-        body = codec.encode(result)
+        answer = Answer(codec.encode(result), result)
+        if act.dry_run:
+            transaction.check_constraints(alias)
+            raise _Undone(answer)
         if act.spec.kind == "mutation":
             audit.insert(_record(act, "allowed", None))
-        return Answer(result, body)
+        if claim:
+            _keep(act, claim, digest, answer)
+        return answer
+
+
+def _claim(act: Act) -> idempotency_store.Claim | None:
+    """What the caller's Idempotency-Key stands for; None without one, and where nothing is to be kept."""
+    if act.idempotency_key is None or act.dry_run or act.spec.kind == "query":
+        return None
+    assert act.principal is not None  # noqa: S101 - the preamble set it
+    return idempotency_store.Claim(act.principal.id, act.tenant_id or "", act.spec.dotted, act.idempotency_key)
+
+
+def _keep(act: Act, claim: idempotency_store.Claim, digest: bytes, answer: Answer) -> None:
+    retention_ms = conf.current().call.idempotency_retention_ms
+    idempotency.keep(
+        claim, digest, answer.body, act.spec.output_type, request_id=act.request_id, retention_ms=retention_ms
+    )
 
 
 def _authorize(act: Act, resource: Resource) -> None:

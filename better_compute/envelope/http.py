@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse, UnreadablePostError
 from better_compute import conf
 from better_compute.contract.errors import ComputeError, ErrorCode
 from better_compute.contract.methods import MethodSpec
-from better_compute.envelope import call, codec, identity, problem
+from better_compute.envelope import call, codec, idempotency, identity, problem
 
 REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._:-]{1,128}", re.ASCII)
 TRACEPARENT: Final = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}", re.ASCII)
@@ -25,11 +25,32 @@ def serve(spec: MethodSpec, request: HttpRequest) -> HttpResponse:
     try:
         if request.method == "POST":
             _refuse_body_headers(request)
+            _read_options(act, request)
         credential = identity.of_request(request)
         answer = call.run(act, credential, _decoder(spec, request))
     except ComputeError as error:
         return refuse(request, error)
-    return _respond(request, answer.body, 200, "application/json")
+    response = _respond(request, answer.body, 200, "application/json")
+    if answer.replayed:
+        response["Idempotency-Replayed"] = "true"
+    if act.dry_run:
+        response["Dry-Run"] = "true"
+    return response
+
+
+def _read_options(act: call.Act, request: HttpRequest) -> None:
+    """Read what a mutation may be asked besides its input: ``Idempotency-Key`` and ``?dryRun=true``."""
+    if act.spec.kind != "mutation":
+        return
+    key = request.headers.get("Idempotency-Key")
+    if key is not None:
+        act.idempotency_key = idempotency.key_of(key)
+    given = request.GET.getlist("dryRun")
+    if given not in ([], ["true"], ["false"]):
+        raise ComputeError(
+            ErrorCode.INVALID_INPUT, f"dryRun is {', '.join(given)[:64]!r}.", mend="Write dryRun=true or dryRun=false."
+        )
+    act.dry_run = given == ["true"]
 
 
 def refuse(request: HttpRequest, error: BaseException, headers: Mapping[str, str] | None = None) -> HttpResponse:

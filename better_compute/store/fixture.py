@@ -15,7 +15,7 @@ ALTER TABLE compute_outbox DISABLE TRIGGER USER;
 ALTER TABLE compute_audit_events DISABLE TRIGGER USER;
 ALTER TABLE compute_outbox_default DISABLE TRIGGER USER;
 ALTER TABLE compute_audit_events_default DISABLE TRIGGER USER;
-TRUNCATE compute_work, compute_pauses, compute_leases, compute_workers, compute_processes,
+TRUNCATE compute_idempotency, compute_work, compute_pauses, compute_leases, compute_workers, compute_processes,
   compute_outbox, compute_outbox_default, compute_audit_events, compute_audit_events_default;
 ALTER TABLE compute_outbox ENABLE TRIGGER USER;
 ALTER TABLE compute_audit_events ENABLE TRIGGER USER;

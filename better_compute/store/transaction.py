@@ -90,6 +90,12 @@ def requeue(kind: str, key: str, using: str | None = None) -> bool:
     return True
 
 
+def check_constraints(using: str | None = None) -> None:
+    """Check deferred constraints now instead of at COMMIT: how a dry run learns what a commit would say."""
+    with connections[require_open("Checking constraints", using)].cursor() as cursor:
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+
+
 @contextmanager
 def transaction(*, using: str | None = None, first: Callable[[], None] | None = None) -> Iterator[None]:
     """Open a durable transaction, or a savepoint when one of ours is open on this connection.

@@ -1,0 +1,131 @@
+"""``Idempotency-Key``: a mutation repeated under one key has its effect once, and answers the same.
+
+A key belongs to one principal, tenant and method. Of an answer, fields declared :data:`~better_compute.Secret`
+are kept empty: they are shown to the first call only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from functools import cache
+from typing import Any, Final, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from better_compute.contract.errors import ComputeError, ErrorCode
+from better_compute.contract.methods import SHOWN_ONCE
+from better_compute.store import idempotency as store
+
+#: What a key may be: visible ASCII without quotes; the draft standard's quotes around it are taken off.
+KEY: Final = re.compile(r"[!#-\[\]-~]{1,255}", re.ASCII)
+#: Seconds after which a call that met its own twin may be tried again.
+RETRY_AFTER_S: Final = 1
+
+Path = tuple[str, ...]
+_ANY: Final = "*"
+
+_deterministic = msgspec.json.Encoder(order="deterministic")
+
+
+def key_of(header: str) -> str:
+    """The key that a header gives. Raises INVALID_INPUT for one that is malformed."""
+    key = header[1:-1] if len(header) > 1 and header[0] == header[-1] == '"' else header
+    if KEY.fullmatch(key) is None:
+        raise ComputeError(
+            ErrorCode.INVALID_INPUT,
+            f"The Idempotency-Key {header[:64]!r} is malformed.",
+            mend="Use 1 to 255 visible ASCII characters, a UUID for instance.",
+        )
+    return key
+
+
+def input_hash(input: Any) -> bytes:
+    """SHA-256 of the input as it was decoded: white space and the order of members do not count."""
+    return hashlib.sha256(_deterministic.encode(input)).digest()
+
+
+def replay(claim: store.Claim, digest: bytes) -> bytes | None:
+    """Claim the key for this transaction; return the answer that is kept for it, None when it is new.
+
+    Raises
+    ------
+    ComputeError
+        CONFLICT with reason IDEMPOTENCY_KEY_BUSY while the first call still runs, or IDEMPOTENCY_KEY_REUSED
+        when the key was used with another input.
+    """
+    if not store.lock(claim):
+        raise ComputeError(
+            ErrorCode.CONFLICT,
+            f"A call with the Idempotency-Key {claim.key!r} is running.",
+            mend="Wait for it, or make the same call again to get its answer.",
+            reason="IDEMPOTENCY_KEY_BUSY",
+            retry_after=RETRY_AFTER_S,
+        )
+    kept = store.read(claim)
+    if kept is None:
+        return None
+    if kept.input_hash != digest:
+        raise ComputeError(
+            ErrorCode.CONFLICT,
+            f"The Idempotency-Key {claim.key!r} was used for another input of {claim.method}.",
+            mend="Use a new key for a new call.",
+            reason="IDEMPOTENCY_KEY_REUSED",
+        )
+    return kept.answer
+
+
+def keep(
+    claim: store.Claim, digest: bytes, body: bytes, output_type: Any, *, request_id: str, retention_ms: int
+) -> None:
+    """Keep an answer with the call that gave it, without its secrets."""
+    answer = without_secrets(body, output_type)
+    store.keep(claim, store.Kept(digest, answer), request_id=request_id, retention_ms=retention_ms)
+
+
+def without_secrets(body: bytes, output_type: Any) -> bytes:
+    """The answer with every field declared secret left empty."""
+    paths = _secret_paths(output_type)
+    if not paths:
+        return body
+    answer = msgspec.json.decode(body)
+    for path in paths:
+        _empty(answer, path)
+    return msgspec.json.encode(answer)
+
+
+def _empty(value: Any, path: Path) -> None:
+    head, *rest = path
+    members = value.keys() if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
+    for member in list(members):
+        if head not in (_ANY, member):
+            continue
+        if rest:
+            _empty(value[member], tuple(rest))
+        elif isinstance(value[member], str):
+            value[member] = ""
+
+
+@cache
+def _secret_paths(output_type: Any) -> tuple[Path, ...]:
+    return tuple(_paths(output_type, ()))
+
+
+def _paths(annotation: Any, seen: tuple[Any, ...]) -> list[Path]:
+    if annotation in seen:
+        return []
+    if isinstance(annotation, type) and issubclass(annotation, msgspec.Struct):
+        hints = get_type_hints(annotation, include_extras=True)
+        return [
+            (field.encode_name, *path)
+            for field in msgspec.structs.fields(annotation)
+            for path in ([()] if _is_secret(hints[field.name]) else _paths(hints[field.name], (*seen, annotation)))
+        ]
+    step = (_ANY,) if get_origin(annotation) in (list, tuple, set, frozenset, dict) else ()
+    return [(*step, *path) for part in get_args(annotation) for path in _paths(part, seen)]
+
+
+def _is_secret(annotation: Any) -> bool:
+    metadata = getattr(annotation, "__metadata__", ())
+    marked = any(isinstance(each, msgspec.Meta) and (each.extra_json_schema or {}).get(SHOWN_ONCE) for each in metadata)
+    return marked or any(_is_secret(part) for part in get_args(annotation) if get_origin(annotation) is not list)
