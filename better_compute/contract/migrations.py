@@ -22,7 +22,7 @@ class ComputeMigration(migrations.Migration):
         super().__init__(name, app_label)
         # Whatever a module needs of the core, it needs the ledger; its author need not say so.
         if app_label != "compute" and not any(app == "compute" for app, _ in self.dependencies):
-            self.dependencies = [*self.dependencies, ("compute", "__first__")]
+            self.dependencies = [*self.dependencies, ("compute", "__first__")]  # type: ignore[misc]
 
 
 class RunSqlFile(migrations.RunSQL):

@@ -12,6 +12,7 @@ from better_compute.contract.findings import Finding, Report, Severity
 from better_compute.contract.module import ModuleSpec
 from better_compute.doctor import clocks, processes, registration, schema, work, workers
 from better_compute.engine.contexts import module_context
+from better_compute.ledger import findings as migrations
 from better_compute.registry.order import CORE
 from better_compute.store import failures, health
 
@@ -19,6 +20,7 @@ log = logging.getLogger(__name__)
 
 #: The core's own checks in the order in which they are reported; each queries the database it is given.
 CORE_CHECKS: Final[tuple[Callable[[str], Iterable[Finding]], ...]] = (
+    migrations.check,
     work.waiting,
     work.stuck,
     workers.unheld,

@@ -1,6 +1,6 @@
 """Migrations that cannot surprise: one lock, hosted order, one commit for each, and a ledger of them all."""
 
-from better_compute.ledger import drift
+from better_compute.ledger import drift, findings, removal
 from better_compute.ledger.engine import connect
 from better_compute.ledger.errors import (
     Drifted,
@@ -10,7 +10,7 @@ from better_compute.ledger.errors import (
     MigrationFailed,
     Refused,
 )
-from better_compute.ledger.run import migrate, pending, planned, reader, rehash
+from better_compute.ledger.run import migrate, pending, planned, reader, rehash, targets
 from better_compute.ledger.wrap import wrapped
 
 __all__ = [
@@ -22,10 +22,13 @@ __all__ = [
     "Refused",
     "connect",
     "drift",
+    "findings",
     "migrate",
     "pending",
     "planned",
     "reader",
     "rehash",
+    "removal",
+    "targets",
     "wrapped",
 ]

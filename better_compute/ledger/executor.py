@@ -49,6 +49,8 @@ class LedgerExecutor(MigrationExecutor):
         How long each try of a migration waits for a table lock.
     allow_fake
         Whether hosted modules' migrations may be recorded without being run.
+    unapplied_as
+        What the ledger says of a migration that is unapplied: reverted, or removed with its module.
     """
 
     recorder: LedgerRecorder
@@ -62,12 +64,14 @@ class LedgerExecutor(MigrationExecutor):
         backend: int | None = None,
         lock_timeout_ms: int = LOCK_TIMEOUT_MS,
         allow_fake: bool = False,
+        unapplied_as: ledger_rows.Action = "reverted",
     ) -> None:
         super().__init__(connection, progress_callback)
         self.owners = owners
         self.backend = backend
         self.lock_timeout_ms = lock_timeout_ms
         self.allow_fake = allow_fake
+        self.unapplied_as: ledger_rows.Action = unapplied_as
         self.recorder = LedgerRecorder(connection, owners, self.loader.disk_migrations)
         self.done: list[str] = []
         self.current: Migration | None = None
@@ -119,10 +123,10 @@ class LedgerExecutor(MigrationExecutor):
         if migration.app_label not in self.owners:
             state = super().apply_migration(state, migration, fake=fake)
         else:
-            self._tell("apply_start", migration, fake)
+            self.tell("apply_start", migration, fake)
             with self.recorder.running(migration, "faked" if fake else "applied"):
                 state = self._commit(state, migration, fake)
-            self._tell("apply_success", migration, fake)
+            self.tell("apply_success", migration, fake)
             self.done.append(self.owners[migration.app_label].ledger_name(migration.name))
         self._passed.add(migration)
         self.current = None
@@ -133,10 +137,10 @@ class LedgerExecutor(MigrationExecutor):
         self.current = migration
         if migration.app_label not in self.owners:
             return super().unapply_migration(state, migration, fake=fake)
-        self._tell("unapply_start", migration, fake)
-        with self.recorder.running(migration, "reverted"), self._quietly(), self._transaction(migration):
+        self.tell("unapply_start", migration, fake)
+        with self.recorder.running(migration, self.unapplied_as), self._quietly(), self._transaction(migration):
             state = super().unapply_migration(state, migration, fake=fake)
-        self._tell("unapply_success", migration, fake)
+        self.tell("unapply_success", migration, fake)
         return state
 
     def _commit(self, state: ProjectState, migration: Migration, fake: bool) -> ProjectState:
@@ -157,7 +161,7 @@ class LedgerExecutor(MigrationExecutor):
                         f"of {self.lock_timeout_ms} ms each: {str(error).strip()}",
                         mend="Run it when long transactions on these tables have ended, or raise --lock-timeout.",
                     ) from error
-                self._tell("lock_retry", migration, attempt)
+                self.tell("lock_retry", migration, attempt)
                 # Full jitter, so that whatever holds the lock gets a chance to finish.
                 time.sleep(random.uniform(0.05, min(MAX_PAUSE_S, 0.25 * 2**attempt)))  # noqa: S311
                 state = self._state_before(migration)
@@ -221,6 +225,8 @@ class LedgerExecutor(MigrationExecutor):
         finally:
             self.progress_callback = callback
 
-    def _tell(self, action: str, migration: Migration, detail: Any = False) -> None:
-        if self.progress_callback:
-            self.progress_callback(action, migration, detail)
+    def tell(self, action: str, migration: Migration | None, detail: Any = False) -> None:
+        """Tell the progress callback, whose protocol is Django's with the actions ``plan`` and ``lock_retry`` added."""
+        callback: Progress | None = self.progress_callback
+        if callback:
+            callback(action, migration, detail)

@@ -56,7 +56,7 @@ class LedgerRecorder(MigrationRecorder):
         """Record that a migration is out of the schema."""
         with transaction.atomic(using=self.connection.alias):
             super().record_unapplied(app, name)
-            self.append(app, name, "reverted")
+            self.append(app, name, self._action if self._running else "reverted")
 
     def append(self, app: str, name: str, action: ledger_rows.Action, reason: str | None = None) -> None:
         """Append a ledger row for a hosted module's migration; other apps have none."""

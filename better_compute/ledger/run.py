@@ -126,8 +126,7 @@ def _run(executor: LedgerExecutor, module: str | None, *, fake_initial: bool, ve
     alias = executor.connection.alias
     goals = targets(executor, module)
     plan = executor.migration_plan(goals)
-    if executor.progress_callback:
-        executor.progress_callback("plan", None, len(plan))
+    executor.tell("plan", None, len(plan))
     before: ProjectState = executor._create_project_state(with_applied_migrations=True)  # type: ignore[attr-defined]
     _load_signal_handlers()
     emit_pre_migrate_signal(verbosity, False, alias, apps=before.apps, plan=plan)

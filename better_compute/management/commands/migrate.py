@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import CommandError
+from django.core.management.base import CommandError, CommandParser
 from django.core.management.commands import migrate as django_migrate
 from django.db import DEFAULT_DB_ALIAS
 
@@ -16,7 +15,7 @@ from better_compute.ledger.turn import LOCK_WAIT_S
 class Command(django_migrate.Command):
     """Django's command inside a migrator's turn; ``COMPUTE["WRAP_MIGRATE"] = False`` leaves it as Django's."""
 
-    def add_arguments(self, parser: ArgumentParser) -> None:
+    def add_arguments(self, parser: CommandParser) -> None:
         """Add what the turn needs to Django's own options."""
         super().add_arguments(parser)
         parser.add_argument("--lock-wait", type=float, default=LOCK_WAIT_S, help="seconds to wait for other migrators")

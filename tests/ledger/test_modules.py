@@ -1,0 +1,158 @@
+"""``compute_module``: list, show, add-check and remove; and what doctor finds about migrations."""
+
+from __future__ import annotations
+
+from tests.ledger.host import Host, run_sql, table
+
+MODEL = 'migrations.CreateModel("One", [("id", models.BigAutoField(primary_key=True, serialize=False))]),'
+
+SCHEMA = """
+SELECT table_name, column_name, data_type, column_default, is_nullable FROM information_schema.columns
+WHERE table_name LIKE 'plg\\_acme%' ORDER BY 1, 2
+"""
+
+
+def with_model(host: Host, *more: str) -> None:
+    """A plugin that has a model and the migration that makes it."""
+    folder = host.plugin("acme", m0001_one=MODEL + "".join(more))
+    folder.parent.joinpath("models.py").write_text(
+        "from django.db import models\n\nclass One(models.Model):\n    id = models.BigAutoField(primary_key=True)\n"
+    )
+
+
+def test_removal_takes_tables_rows_content_types_and_permissions(host: Host) -> None:
+    with_model(host)
+    host.manage("compute_migrate")
+    assert host.rows("SELECT count(*) FROM django_content_type WHERE app_label = 'plg_acme'") == [(1,)]
+    host.manage("compute_module", "remove", "acme", "--yes")
+    assert not host.has_table("plg_acme_one")
+    assert host.ledger("acme") == [("acme/0001_one", "applied"), ("acme/0001_one", "removed")]
+    assert host.rows("SELECT count(*) FROM django_content_type WHERE app_label = 'plg_acme'") == [(0,)]
+    assert host.rows("SELECT count(*) FROM auth_permission WHERE codename LIKE '%\\_one'") == [(0,)]
+    assert host.rows("SELECT count(*) FROM django_migrations WHERE app = 'plg_acme'") == [(0,)]
+
+
+def test_a_module_comes_back_with_the_same_schema(host: Host) -> None:
+    with_model(host, table("plg_acme_raw"))
+    host.manage("compute_migrate")
+    before = host.rows(SCHEMA)
+    host.manage("compute_module", "remove", "acme", "--yes")
+    assert host.rows(SCHEMA) == []
+    host.manage("compute_migrate")
+    assert host.rows(SCHEMA) == before
+
+
+def test_an_irreversible_module_loses_the_tables_of_its_models(host: Host) -> None:
+    with_model(host, run_sql("SELECT 1"))
+    host.manage("compute_migrate")
+    result = host.manage("compute_module", "remove", "acme", "--yes")
+    assert "acme/0001_one cannot be reversed" in result.out
+    assert not host.has_table("plg_acme_one")
+    assert host.ledger("acme")[-1] == ("acme/0001_one", "removed")
+
+
+def test_a_removal_plan_changes_nothing(host: Host) -> None:
+    with_model(host)
+    host.manage("compute_migrate")
+    answer = host.manage("compute_module", "remove", "acme", "--plan", "--format", "json").json()
+    assert answer == {
+        "migrations": ["acme/0001_one"],
+        "tables": ["plg_acme_one"],
+        "irreversible": [],
+        "done": False,
+    }
+    assert host.has_table("plg_acme_one")
+
+
+def test_a_module_that_another_needs_is_not_removed(host: Host) -> None:
+    host.plugin("acme", m0001_one=table("plg_acme_one"))
+    folder = host.plugin("beta", m0001_one=table("plg_beta_one"))
+    host.migration(folder, "0001_one", table("plg_beta_one"), [("plg_acme", "0001_one")])
+    host.manage("compute_migrate")
+    err = host.manage("compute_module", "remove", "acme", "--yes", exit_code=2).err
+    assert "Module 'acme' is needed by beta. Remove these first." in err
+    assert host.has_table("plg_acme_one")
+
+
+def test_the_core_and_unknown_modules_are_not_removed(host: Host) -> None:
+    host.manage("compute_migrate")
+    assert "The core cannot be removed" in host.manage("compute_module", "remove", "core", "--yes", exit_code=2).err
+    assert "is not hosted here" in host.manage("compute_module", "remove", "nosuch", "--yes", exit_code=2).err
+
+
+def test_list_and_show_tell_what_is_hosted_and_left_behind(host: Host) -> None:
+    host.plugin("acme", m0001_one=table("plg_acme_one"))
+    host.plugin("beta", m0001_one=table("plg_beta_one"))
+    host.manage("compute_migrate")
+    host.apps.remove("beta_app")
+    host.configure()
+    answer = host.manage("compute_module", "list", "--format", "json").json()
+    assert [module["name"] for module in answer["modules"]] == ["core", "acme"]
+    assert answer["modules"][1]["version"] == "3.1"
+    assert answer["orphans"] == {"beta": 1}
+    shown = host.manage("compute_module", "show", "acme", "--format", "json").json()
+    assert shown["applied"] == ["acme/0001_one"]
+    found = host.manage("doctor", "--format", "json", exit_code=None).json()["findings"]
+    assert "migrations.orphans" in [finding["check"] for finding in found]
+
+
+def test_add_check_plans_an_app_that_is_not_installed_yet(host: Host) -> None:
+    host.plugin("acme", m0001_one=table("plg_acme_one"))
+    host.apps.remove("acme_app")
+    host.configure()
+    out = host.manage("compute_module", "add-check", "acme_app").out
+    assert "acme/0001_one" in out
+    assert "acme_app can be added to INSTALLED_APPS." in out
+    assert not host.has_table("plg_acme_one")
+
+
+def test_add_check_explains_an_app_that_breaks_a_rule(host: Host) -> None:
+    folder = host.plugin("acme", m0001_one=table("plg_acme_one"))
+    host.migration(folder, "Second", table("plg_acme_two"), [("plg_acme", "0001_one")])
+    host.apps.remove("acme_app")
+    host.configure()
+    err = host.manage("compute_module", "add-check", "acme_app", exit_code=2).err
+    assert "acme_app cannot be added" in err
+    assert "compute.E010" in err
+
+
+def doctor(host: Host) -> dict[str, str]:
+    """What doctor finds, by check."""
+    found = host.manage("doctor", "--format", "json", exit_code=None).json()["findings"]
+    return {finding["check"]: finding["message"] for finding in found}
+
+
+def test_doctor_names_drift_and_its_mend(host: Host) -> None:
+    folder = host.plugin("acme", m0001_one=table("plg_acme_one"))
+    host.manage("compute_migrate")
+    assert "migrations.drift" not in doctor(host)
+    path = folder / "0001_one.py"
+    path.write_text(path.read_text().replace("bigint", "integer"))
+    assert "acme/0001_one: its source is not the one that was applied" in doctor(host)["migrations.drift"]
+
+
+def test_doctor_names_interrupted_migrations_and_invalid_indexes(host: Host) -> None:
+    host.plugin("acme", m0001_one=MODEL)
+    host.manage("compute_migrate")
+    host.run(
+        "INSERT INTO compute_migrations (owner, name, action, checksum, version)"
+        " VALUES ('acme', 'acme/0002_index', 'started', repeat('0', 64), '1')"
+    )
+    host.run("CREATE INDEX half ON plg_acme_one (id)")
+    with host.connect(user="postgres", password=None) as superuser:
+        superuser.execute("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'half'::regclass")
+    found = doctor(host)
+    assert "acme/0002_index" in found["migrations.interrupted"]
+    assert "half on plg_acme_one" in found["indexes.invalid"]
+
+
+def test_doctor_names_a_command_that_shadows_migrate(host: Host) -> None:
+    folder = host.root / "other" / "management" / "commands"
+    folder.mkdir(parents=True)
+    for package in (folder, folder.parent, folder.parent.parent):
+        package.joinpath("__init__.py").write_text("")
+    folder.joinpath("migrate.py").write_text("from django.core.management.commands.migrate import Command\n")
+    host.manage("compute_migrate")
+    host.apps.insert(0, "other")
+    host.configure()
+    assert "is the command of 'other'" in doctor(host)["migrations.shadowed"]
