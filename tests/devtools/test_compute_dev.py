@@ -1,0 +1,120 @@
+"""``manage.py compute_dev``, a whole installation in a place of its own."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from better_compute.devtools import plan
+from better_compute.devtools.place import Place
+from better_compute.devtools.supervisor import Service, Task
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+SECONDS = 120.0
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    left_out = ("DATABASE_URL", "CELERY_BROKER_URL", "COMPUTE_APP_ROLE", "DJANGO_SETTINGS_MODULE")
+    kept = {name: value for name, value in os.environ.items() if name not in left_out}
+    return {**kept, "COMPUTE_DEV_DIR": str(tmp_path), "PYTHONUNBUFFERED": "1"}
+
+
+def compute_dev(environment: dict[str, str], *words: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, str(REPOSITORY / "manage.py"), "compute_dev", *words],
+        cwd=REPOSITORY,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def lines_until(process: subprocess.Popen[str], words: str) -> list[str]:
+    seen = []
+    assert process.stdout is not None
+    for line in process.stdout:
+        seen.append(line)
+        if words in line:
+            return seen
+    raise AssertionError("".join(seen))
+
+
+@pytest.fixture
+def installation(environment: dict[str, str]) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
+    process = compute_dev(environment)
+    try:
+        yield process, lines_until(process, "Ctrl-C stops everything.")
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGINT)
+        process.communicate(timeout=SECONDS)
+
+
+@pytest.mark.slow
+def test_ctrl_c_stops_all_of_it_and_a_second_start_goes_on_from_there(
+    installation: tuple[subprocess.Popen[str], list[str]], environment: dict[str, str]
+) -> None:
+    process, seen = installation
+    children = psutil.Process(process.pid).children(recursive=True)
+    assert len(children) >= 4, children
+    password = re.search(r"password (\S+)", "".join(seen))
+    assert password
+
+    refused, _ = compute_dev(environment).communicate(timeout=SECONDS)
+    assert f"is in use by process {process.pid}. Stop that one (Ctrl-C)" in refused
+
+    process.send_signal(signal.SIGINT)
+    rest, _ = process.communicate(timeout=SECONDS)
+    assert process.returncode == 0, rest
+    assert rest.rstrip().endswith("everything is stopped")
+    assert not [child for child in children if child.is_running()]
+
+    again = compute_dev(environment)
+    seen = lines_until(again, "Ctrl-C stops everything.")
+    assert "  migrate | Nothing is pending.\n" in seen
+    assert password[0] in "".join(seen)
+    again.send_signal(signal.SIGTERM)
+    again.communicate(timeout=SECONDS)
+    assert again.returncode == 0
+
+
+@pytest.mark.slow
+def test_the_main_job_is_seen_over_http_and_everything_stops(environment: dict[str, str]) -> None:
+    began = time.monotonic()
+    process = compute_dev(environment, "--once", "example_project.demo")
+    seen, _ = process.communicate(timeout=SECONDS)
+    assert process.returncode == 0, seen
+    steps = [line for line in seen.splitlines() if line.startswith(("ok ", "FAIL"))]
+    assert len(steps) >= 9, seen
+    assert not [line for line in steps if line.startswith("FAIL")]
+    assert time.monotonic() - began < SECONDS
+
+
+def test_servers_that_the_environment_names_are_not_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgresql://someone@db.example/compute")
+    monkeypatch.setenv("CELERY_BROKER_URL", "redis://broker.example/0")
+    place = Place(tmp_path / "place")
+    project = plan.Project(REPOSITORY / "manage.py", "example_project.wsgi:application", "example_project")
+    laid_out = plan.make(project, place, 0, print)
+    steps: list[Service | Task] = [make() for make in laid_out.steps]
+    assert [step.name for step in steps] == ["migrate", "seed", "api", "worker"]
+    assert laid_out.env()["DATABASE_URL"] == "postgresql://someone@db.example/compute"
+    place.release()
+
+
+def test_a_port_that_is_asked_for_is_the_port_served(tmp_path: Path) -> None:
+    place = Place(tmp_path / "place")
+    project = plan.Project(REPOSITORY / "manage.py", "example_project.wsgi:application", "example_project")
+    assert plan.make(project, place, 8123, print).url == "http://127.0.0.1:8123"
+    place.release()
