@@ -12,14 +12,15 @@ from django.core.checks import ERROR, CheckMessage
 from django.core.signals import setting_changed
 
 from better_compute.contract.errors import ComputeError, ErrorCode
+from better_compute.contract.extensions import Extension, built_by_helper
 from better_compute.contract.module import ComputeModule, ModuleSpec
 from better_compute.registry.checking import problems_of
 from better_compute.registry.hosted import Registry, freeze
 from better_compute.registry.order import hosted_order
-from better_compute.registry.reading import Reading, read
+from better_compute.registry.reading import Reading, extensions_of, read_if_hosted
 from better_compute.registry.settings_extensions import given
 
-__all__ = ["Registry", "current", "forget", "override", "problems"]
+__all__ = ["Registry", "current", "forget", "listed_extensions", "override", "problems"]
 
 _LOCK: Final = RLock()
 _built: Registry | None = None
@@ -70,14 +71,24 @@ def override(*specs: ModuleSpec) -> Iterator[None]:
             forget()
 
 
+def listed_extensions() -> list[Extension]:
+    """Every extension that the settings and the installed apps list, hosted or not.
+
+    For ``hosted()`` of conditional modules, which cannot ask :func:`current`: it is not built yet.
+    """
+    read_here = [extension for config in _configs() for extension in extensions_of(config)]
+    return [value for value in [*(each.value for each in given()), *read_here] if built_by_helper(value)]
+
+
+def _configs() -> list[ComputeModule]:
+    return [config for config in apps.get_app_configs() if isinstance(config, ComputeModule)]
+
+
 def _readings() -> list[Reading]:
     if _overridden is not None:
         return [Reading(spec) for spec in hosted_order(_overridden)]
-    readings = [
-        read(config) for config in apps.get_app_configs() if isinstance(config, ComputeModule) and config.hosted()
-    ]
-    by_spec = {id(reading.spec): reading for reading in readings}
-    return [by_spec[id(spec)] for spec in hosted_order(reading.spec for reading in readings)]
+    readings = {id(each.spec): each for each in map(read_if_hosted, _configs()) if each is not None}
+    return [readings[id(spec)] for spec in hosted_order(each.spec for each in readings.values())]
 
 
 def _refuse(messages: list[CheckMessage]) -> None:

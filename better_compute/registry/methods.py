@@ -80,11 +80,11 @@ def _method(
 def _takes_input(function: Callable[..., Any]) -> bool:
     if not inspect.isfunction(function):
         raise Refused(f"is a {type(function).__name__}, not a plain function.")
-    parameters = list(inspect.signature(function).parameters.values())
+    signature = inspect.signature(function)
+    parameters = list(signature.parameters.values())
     plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     if len(parameters) not in (2, 3) or any(parameter.kind not in plain for parameter in parameters):
-        shown = ", ".join(str(parameter) for parameter in parameters)
-        raise Refused(f"takes ({shown}).")
+        raise Refused(f"takes {signature.replace(return_annotation=inspect.Signature.empty)}.")
     if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
         raise Refused("is a coroutine or a generator; a method answers with a value.")
     return len(parameters) == 3
@@ -123,5 +123,6 @@ def _encodable(annotation: Any, what: str) -> None:
     try:
         msgspec.json.schema(annotation)
     except Exception as problem:
-        reason = str(problem).partition("\n")[0]
+        # What msgspec refuses stands in its last line; the lines above it are advice for schemas.
+        reason = str(problem).strip().rpartition("\n")[2].rstrip(".")
         raise Refused(f"has an annotation for {what!r} that msgspec cannot carry: {reason}.") from problem

@@ -26,6 +26,9 @@ BUILT_IN: Final = (
 def _rank(spec: ModuleSpec) -> int:
     if spec.plugin_id is not None:
         return len(BUILT_IN) + 2
+    if not isinstance(spec.name, str):
+        # A rule refuses it; where it stands does not matter.
+        return len(BUILT_IN) + 1
     if spec.name == CORE:
         return 0
     if spec.name in BUILT_IN:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from django.core.checks import CheckMessage, Error, Warning
@@ -20,6 +21,11 @@ def shown(value: object) -> str:
         text = f"<{type(value).__name__} without a repr>"
     text = text.replace("\n", " ")
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
+
+
+def one_of(value: object, allowed: Iterable[str]) -> bool:
+    """Whether ``value`` is one of the words allowed; only strings are compared, which cannot raise."""
+    return isinstance(value, str) and value in allowed
 
 
 def titled(spec: ModuleSpec) -> str:

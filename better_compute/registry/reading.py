@@ -49,6 +49,29 @@ def read(config: ComputeModule) -> Reading:
     return _Reader(config).read()
 
 
+def read_if_hosted(config: ComputeModule) -> Reading | None:
+    """Read ``config``, or return None when its own condition keeps it from being hosted."""
+    try:
+        hosted = config.hosted()
+    except ComputeError:
+        # The settings it asked cannot be read, which the rule on settings reports.
+        return None
+    except Exception as failure:
+        reader = _Reader(config)
+        reader.refuse(
+            ids.DECLARATION,
+            f"hosted() raised {shown(failure)}.",
+            "Let hosted() return whether the module is hosted, from the settings alone.",
+        )
+        return Reading(reader.spec, tuple(reader.problems))
+    return read(config) if hosted else None
+
+
+def extensions_of(config: ComputeModule) -> tuple[Any, ...]:
+    """The extensions that ``config`` lists, without reading the rest of it."""
+    return _Reader(config).sequence("extensions")
+
+
 class _Reader:
     def __init__(self, config: ComputeModule) -> None:
         self.config = config
@@ -64,7 +87,7 @@ class _Reader:
         )
 
     def read(self) -> Reading:
-        fields: dict[str, Any] = {name: self._sequence(name) for name in SEQUENCES}
+        fields: dict[str, Any] = {name: self.sequence(name) for name in SEQUENCES}
         fields |= {name: self._function(name, place) for name, place in FUNCTIONS.items()}
         fields |= {
             "requires": self._tuple("requires", self.config.requires),
@@ -76,12 +99,12 @@ class _Reader:
         }
         return Reading(replace(self.spec, **fields), tuple(self.problems))
 
-    def _refuse(self, id: str, what: str, mend: str) -> None:
+    def refuse(self, id: str, what: str, mend: str) -> None:
         self.problems.append(error(id, self.spec, what, mend))
 
     def _tuple(self, name: str, value: Any) -> tuple[Any, ...]:
         if isinstance(value, str | bytes) or not isinstance(value, Iterable):
-            self._refuse(
+            self.refuse(
                 ids.DECLARATION,
                 f"{name} is {shown(value)}, which is no sequence.",
                 f"Write {name} as a list or a tuple, also for a single entry.",
@@ -95,18 +118,18 @@ class _Reader:
         submodule = submodules.find(self.config, place)
         in_submodule = getattr(submodule, name, None) if submodule is not None else None
         if on_config is not None and in_submodule is not None:
-            self._refuse(
+            self.refuse(
                 ids.DECLARATION,
                 f"{name} stands both on the config class and in {submodule.__name__}.",  # type: ignore[union-attr]
                 "Keep one of the two.",
             )
         return on_config if on_config is not None else in_submodule
 
-    def _sequence(self, name: str) -> tuple[Any, ...]:
+    def sequence(self, name: str) -> tuple[Any, ...]:
         value = self._declared(name, name)
         submodule = submodules.find(self.config, name)
         if value is None and submodule is not None:
-            self._refuse(
+            self.refuse(
                 ids.DECLARATION,
                 f"{submodule.__name__} defines no {name}.",
                 f"Define `{name} = [...]` in it, or remove the submodule.",
@@ -119,7 +142,7 @@ class _Reader:
             self._miss(name, place)
             return None
         if not callable(value):
-            self._refuse(
+            self.refuse(
                 ids.DECLARATION, f"{name} is {shown(value)}, which is no function.", f"Define `def {name}(...)`."
             )
             return None
@@ -131,7 +154,7 @@ class _Reader:
         if submodule is None or name != wanted[0]:
             return
         if not any(hasattr(submodule, field) for field in wanted):
-            self._refuse(
+            self.refuse(
                 ids.DECLARATION,
                 f"{submodule.__name__} defines no {' or '.join(wanted)}.",
                 f"Define `def {wanted[0]}(...)` in it, or remove the submodule.",
@@ -140,7 +163,7 @@ class _Reader:
     def _catalog(self) -> Catalog:
         if isinstance(self.config.catalog, Catalog):
             return self.config.catalog
-        self._refuse(
+        self.refuse(
             ids.DECLARATION,
             f"catalog is {shown(self.config.catalog)}, which is no Catalog.",
             "Write catalog = Catalog(actions=[...], resource_types={...}).",
@@ -161,7 +184,7 @@ class _Reader:
             try:
                 found.append(each())
             except Exception as failure:
-                self._refuse(
+                self.refuse(
                     ids.DECLARATION,
                     f"reconciler {each.__name__} cannot be constructed: {shown(failure)}.",
                     "Give it an __init__ without arguments, or none at all.",
@@ -178,7 +201,7 @@ class _Reader:
             if isinstance(each, type) and issubclass(each, base):
                 found.append(each)
             else:
-                self._refuse(
+                self.refuse(
                     ids.DECLARATION,
                     f"{name} holds {shown(each)}, which is no subclass of {base.__name__}.",
                     f"List classes, or define them in {self.config.name}.{name}.",
@@ -199,14 +222,14 @@ class _Reader:
             return None
         if declared is None:
             if given is not None:
-                self._refuse(
+                self.refuse(
                     ids.SETTINGS,
                     f"COMPUTE[{self.spec.name!r}] is set, but the module declares no options.",
                     "Remove it from the settings.",
                 )
             return None
         if not (isinstance(declared, type) and issubclass(declared, msgspec.Struct)):
-            self._refuse(
+            self.refuse(
                 ids.DECLARATION,
                 f"options is {shown(declared)}, which is no msgspec.Struct type.",
                 "Write options = MyOptions, a msgspec.Struct with a default for every field.",
@@ -217,7 +240,7 @@ class _Reader:
         try:
             return msgspec.convert(dict(given or {}), declared)
         except msgspec.ValidationError as failure:
-            self._refuse(
+            self.refuse(
                 ids.SETTINGS,
                 f"COMPUTE[{self.spec.name!r}] in the settings: {failure}.",
                 "Correct the key that the path names.",

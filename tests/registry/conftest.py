@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import count
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 import pytest
 from django.apps import apps
@@ -53,11 +54,11 @@ def write_app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Write
 
 @pytest.fixture
 def host() -> Iterator[Callable[..., None]]:
-    """Install exactly the apps given, in that order, for this test."""
+    """Install exactly the apps given, in that order, with further settings, for this test."""
     overrides: list[override_settings] = []
 
-    def install(*paths: str) -> None:
-        override = override_settings(INSTALLED_APPS=list(paths))
+    def install(*paths: str, **settings: Any) -> None:
+        override = override_settings(INSTALLED_APPS=list(paths), **settings)
         override.enable()
         overrides.append(override)
 
@@ -81,9 +82,9 @@ APPS = """
 def read_app(write_app: Write, host: Callable[..., None]) -> Callable[..., Reading]:
     """Write one app, install it and read it; ``apps.py`` declares module ``gadgets`` unless given."""
 
-    def reading(files: Mapping[str, str], **settings: object) -> Reading:
+    def reading(files: Mapping[str, str], **settings: Any) -> Reading:
         path = write_app({"apps.py": APPS, **files})
-        host(path)
+        host(path, **settings)
         return read(next(config for config in apps.get_app_configs() if config.name == path))  # type: ignore[arg-type]
 
     return reading

@@ -27,7 +27,7 @@ def test_an_extension_that_no_helper_built_is_refused() -> None:
     assert told(module(extensions=(forged,))) == [
         (
             "compute.E020",
-            f"Module 'gadgets': extension {str(forged)} was not built with a define_* helper.",
+            f"Module 'gadgets': extension {forged!r} was not built with a define_* helper.",
             "Build it with define_driver(), define_event_sink() or the helper of its kind.",
         )
     ]

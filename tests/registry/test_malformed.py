@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from django.apps import apps
 from django.test import override_settings
-from hypothesis import HealthCheck, given, settings, strategies as st
+from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 
 from better_compute import (
     Catalog,
@@ -27,16 +29,36 @@ from better_compute.registry import checking, reading
 from .specs import method, reconciler
 
 
+#: A failing example is small enough as it is found; shrinking such trees would take minutes.
+PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
+
+
 class Unprintable:
-    """Refuses everything that a check might try on it."""
+    """Refuses everything that a check might try on it; Hypothesis itself may print it between runs."""
+
+    armed = False
 
     def __repr__(self) -> str:
-        raise RuntimeError("no repr")
+        if Unprintable.armed:
+            raise RuntimeError("no repr")
+        return "Unprintable()"
 
     __hash__ = None  # type: ignore[assignment]
 
     def __eq__(self, other: object) -> bool:
-        raise RuntimeError("no comparison")
+        if Unprintable.armed:
+            raise RuntimeError("no comparison")
+        return self is other
+
+
+@contextmanager
+def armed() -> Iterator[None]:
+    """Let :class:`Unprintable` refuse meanwhile."""
+    Unprintable.armed = True
+    try:
+        yield
+    finally:
+        Unprintable.armed = False
 
 
 scalars = st.one_of(
@@ -47,7 +69,7 @@ scalars = st.one_of(
     st.binary(max_size=4),
     st.text(max_size=12),
     st.sampled_from(
-        ["acme", "core", "acme/0001_a", "compute:acme:poke", "poke", "daemon.upgrade", "10m", "1.0", "__proto__", "\x00"]
+        ["acme", "core", "acme/0001_a", "compute:acme:poke", "poke", "daemon.upgrade", "10m", "1.0", "plugins", "\x00"]
     ),
     st.builds(Unprintable),
     st.just(object),
@@ -63,10 +85,6 @@ anything = st.recursive(
 def several(entry: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     """Mostly a sequence of entries, sometimes anything at all."""
     return st.one_of(st.lists(st.one_of(entry, anything), max_size=3).map(tuple), anything)
-
-
-def built(make: Any, **fields: Any) -> st.SearchStrategy[Any]:
-    return st.builds(make, **{name: anything for name in fields} | {k: v for k, v in fields.items() if v is not None})
 
 
 fields: dict[str, st.SearchStrategy[Any]] = {
@@ -90,7 +108,7 @@ fields: dict[str, st.SearchStrategy[Any]] = {
         )
     ),
     "command_kinds": several(
-        built(CommandKind, kind=None, lane=None, payload=None, timeout=None, roles=None).filter(lambda _: True)
+        st.builds(CommandKind, kind=anything, lane=anything, payload=anything, timeout=anything, roles=anything)
     ),
     "node_spec": anything,
     "status_handlers": several(st.builds(StatusHandler, anything, anything)),
@@ -102,7 +120,7 @@ fields: dict[str, st.SearchStrategy[Any]] = {
         ),
         anything,
     ),
-    "commands": several(built(CliCommand, name=None, summary=None, run=None, arguments=None)),
+    "commands": several(st.builds(CliCommand, name=anything, summary=anything, run=anything, arguments=anything)),
     "profiles": several(st.builds(ProfileDocument, anything, anything, anything)),
     "self_check": anything,
     "start": anything,
@@ -113,9 +131,9 @@ specs = st.builds(ModuleSpec, **fields)
 
 
 @given(st.lists(specs, max_size=3))
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30, deadline=None, phases=PHASES, suppress_health_check=[HealthCheck.too_slow])
 def test_random_specs_never_crash_the_checks(hosted: list[ModuleSpec]) -> None:
-    with registry.override(*hosted):
+    with registry.override(*hosted), armed():
         for message in registry.problems():
             assert str(message)
 
@@ -131,25 +149,25 @@ def test_random_specs_never_crash_the_checks(hosted: list[ModuleSpec]) -> None:
                 "options",
                 "api",
                 "reconcilers",
-                *(name for name in fields if name not in {"name", "path", "label", "plugin_id", "migrations", "methods"}),
+                *sorted(fields.keys() - {"name", "path", "label", "plugin_id", "migrations", "methods"}),
             ]
         ),
         anything,
         max_size=6,
     ),
 )
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30, deadline=None, phases=PHASES, suppress_health_check=[HealthCheck.too_slow])
 def test_random_config_classes_never_crash_the_checks(base: Any, attributes: dict[str, Any]) -> None:
-    config_class = type("Odd", (base,), {"name": "tests.registry", "label": "odd", **attributes})
-    config = config_class("tests.registry", __import__("tests.registry", fromlist=["x"]))
-    for message in checking.problems_of([reading.read(config)]):
-        assert str(message)
-    assert config not in apps.get_app_configs()
+    acme = apps.get_app_config("plg_acme")
+    config = type("Odd", (base,), {"name": acme.name, "label": acme.label, **attributes})(acme.name, acme.module)
+    with armed():
+        for message in checking.problems_of([reading.read(config)]):
+            assert str(message)
 
 
 @given(anything)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=30, deadline=None, phases=PHASES)
 def test_a_random_compute_setting_never_crashes_the_checks(compute: Any) -> None:
-    with override_settings(COMPUTE=compute):
+    with override_settings(COMPUTE=compute), armed():
         for message in registry.problems():
             assert str(message)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from django.test import override_settings
-
 from better_compute.registry.reading import Reading
 
 from .conftest import APPS, problems_of, spec_of
@@ -43,15 +41,15 @@ def test_an_app_without_migrations_has_none(read_app: ReadApp) -> None:
 
 def test_migration_modules_of_the_settings_are_honoured(read_app: ReadApp) -> None:
     config = APPS.replace('label = "{path}"', 'label = "written_elsewhere"')
-    with override_settings(MIGRATION_MODULES={"written_elsewhere": "example_project.acme_widgets.migrations"}):
-        reading = read_app({"apps.py": config, "migrations/0009_x.py": migration()})
+    elsewhere = {"written_elsewhere": "example_project.acme_widgets.migrations"}
+    reading = read_app({"apps.py": config, "migrations/0009_x.py": migration()}, MIGRATION_MODULES=elsewhere)
     assert spec_of(reading).migrations == ("gadgets/0001_widgets",)
 
 
 def test_disabled_migrations_are_refused(read_app: ReadApp) -> None:
     config = APPS.replace('label = "{path}"', 'label = "written_elsewhere"')
-    with override_settings(MIGRATION_MODULES={"written_elsewhere": None}):
-        reading = read_app({"apps.py": config, "migrations/0001_a.py": migration()})
+    disabled = {"written_elsewhere": None}
+    reading = read_app({"apps.py": config, "migrations/0001_a.py": migration()}, MIGRATION_MODULES=disabled)
     assert problems_of(reading) == [
         (
             "compute.E016",

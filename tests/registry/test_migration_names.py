@@ -17,7 +17,7 @@ PATTERN = "^([a-z][a-z0-9-]{0,63})/(\\d{4})_[a-z0-9][a-z0-9_-]{0,95}$"
         "gadgets/0001",
         "gadgets/0001_",
         "gadgets/0001_first\n",
-        "gadgets/000١_first",
+        "gadgets/000\u0661_first",
         "0001_first",
     ],
 )

@@ -9,7 +9,7 @@ from .specs import module, plugin, told
 NAME = "^[a-z][a-z0-9-]{0,63}$"
 
 
-@pytest.mark.parametrize("name", ["", "Gadgets", "1st", "a_b", "gadgets\n", "gädgets", "a٣", "a" * 65])
+@pytest.mark.parametrize("name", ["", "Gadgets", "1st", "a_b", "gadgets\n", "gädgets", "a\u0663", "a" * 65])
 def test_a_module_name_matches_the_seeds_pattern_whole_and_in_ascii(name: str) -> None:
     assert told(module(name, path="host.gadgets")) == [
         (

@@ -13,7 +13,7 @@ from better_compute.contract.commands import AgentRole, CommandKind, Lane
 from better_compute.contract.durations import milliseconds
 from better_compute.contract.module import ModuleSpec
 from better_compute.registry import ids
-from better_compute.registry.problem import error, shown, titled
+from better_compute.registry.problem import error, one_of, shown, titled
 
 _LANES: Final = get_args(Lane)
 _ROLES: Final = get_args(AgentRole)
@@ -46,10 +46,10 @@ def _malformed(kind: object) -> tuple[str, str] | None:
     title = shown(kind.kind)
     if not names.matches(names.COMMAND_KIND, kind.kind):
         return f"{title} does not match ^{names.COMMAND_KIND.pattern}$.", "Name it like 'daemon.upgrade'."
-    if kind.lane not in _LANES:
+    if not one_of(kind.lane, _LANES):
         return f"{title} has lane {shown(kind.lane)}.", f"Choose one of {', '.join(_LANES)}."
     roles: object = kind.roles
-    if not isinstance(roles, list | tuple) or not roles or any(role not in _ROLES for role in roles):
+    if not isinstance(roles, list | tuple) or not roles or not all(one_of(role, _ROLES) for role in roles):
         return f"{title} has roles {shown(roles)}.", f"List one or both of {', '.join(_ROLES)}."
     try:
         timeout = milliseconds(kind.timeout)

@@ -13,7 +13,7 @@ from better_compute.contract.module import ModuleSpec
 from better_compute.contract.reconcilers import Periodic, Reconciler, Role, ShardBy
 from better_compute.registry import ids
 from better_compute.registry.order import CORE
-from better_compute.registry.problem import error, shown, titled
+from better_compute.registry.problem import error, one_of, shown, titled
 
 _SHARD_BY: Final = get_args(ShardBy)
 _ROLES: Final = get_args(Role)
@@ -57,23 +57,22 @@ def _name(spec: ModuleSpec, reconciler: Reconciler, first: dict[str, ModuleSpec]
             f"reconciler name {name!r} is reserved for the runtime.",
             "Name it after your own module, e.g. 'acme.widgets'.",
         )
-    other = first.setdefault(name, spec)
-    if other is not spec or sum(getattr(each, "name", None) == name for each in spec.reconcilers) > 1:
-        mine = [each for each in spec.reconcilers if getattr(each, "name", None) == name]
-        if other is spec and reconciler is mine[0]:
-            return
+    if name in first:
         yield error(
             ids.DUPLICATE_RECONCILER,
             spec,
-            f"reconciler name {name!r} of {type(reconciler).__name__} is also declared by {titled(other).lower()}.",
+            f"reconciler name {name!r} of {type(reconciler).__name__} is also declared by "
+            f"{titled(first[name]).lower()}.",
             "Give one of the two another name; a name is also a work kind.",
         )
+    else:
+        first[name] = spec
 
 
 def _place(spec: ModuleSpec, reconciler: Reconciler) -> Iterator[CheckMessage]:
     for field, allowed in (("shard_by", _SHARD_BY), ("role", _ROLES)):
         value = getattr(reconciler, field, None)
-        if value not in allowed:
+        if not one_of(value, allowed):
             yield error(
                 ids.RECONCILER_PLACE,
                 spec,
