@@ -168,8 +168,8 @@ class Result:
     err: str
 
     def json(self) -> Any:
-        """The answer of ``--format json``: the last line of the output."""
-        return json.loads(self.out.strip().splitlines()[-1])
+        """The answer of ``--format json``."""
+        return json.loads(self.out)
 
 
 def finished(process: subprocess.Popen[str], exit_code: int | None = 0) -> Result:
