@@ -31,7 +31,7 @@ def self_check(ctx: ModuleContext) -> Iterator[Finding]:
             check="tenancy.teardown-late",
             severity="warning",
             message=f"The teardown of tenant {record.tenant_id!r} began at {record.changed_at:%Y-%m-%dT%H:%M:%SZ} and "
-            f"has not ended after {record.passes} passes.",
+            f"has not ended after {record.passes} pass{'' if record.passes == 1 else 'es'}.",
             fix=names or "See that a worker runs the reconciler `tenancy`: no pass has been made yet.",
             count=row["n"],
         )

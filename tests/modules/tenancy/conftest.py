@@ -102,7 +102,7 @@ class Script:
         """A plugin that brings the hook."""
         return ModuleSpec(
             name=self.name,
-            path=f"tests.{self.name}",
+            path=__name__,
             label=f"plg_{self.name}",
             plugin_id=self.name,
             tenant_deleted=self,
@@ -112,11 +112,11 @@ class Script:
 def things() -> ModuleSpec:
     """The plugin ``script`` with its methods."""
     catalog = Catalog(actions=["compute:script:write"])
-    bare = ModuleSpec(name="script", path="tests.script", label="plg_script", plugin_id="script", catalog=catalog)
+    bare = ModuleSpec(name="script", path=__name__, label="plg_script", plugin_id="script", catalog=catalog)
     methods, problems = read(bare, [Things])
     assert not problems, problems
     return ModuleSpec(
-        name="script", path="tests.script", label="plg_script", plugin_id="script", catalog=catalog, methods=methods
+        name="script", path=__name__, label="plg_script", plugin_id="script", catalog=catalog, methods=methods
     )
 
 
@@ -132,6 +132,12 @@ def _things_hosted() -> Iterator[None]:
     Holding.reset()
     with registry.override(*registry.current().modules, things()):
         yield
+
+
+@pytest.fixture
+def swept(transactional_db: None) -> None:
+    """The sweep has run for the first time, so that it comes again only when the clock moves."""
+    tick()
 
 
 def done(ctx: ModuleContext, tenant_id: str) -> Any:
