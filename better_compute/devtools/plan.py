@@ -8,6 +8,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +41,10 @@ class Plan:
     """Services and tasks in the order they start; the last service to start is the last to be needed."""
 
     steps: Sequence[Callable[[], Service | Task]]
-    url: str
-    env: Callable[[], Mapping[str, str]]
+    #: Where the API answers; asked for when it has started.
+    url: Callable[[], str]
+    #: What a program that drives the running installation needs to know.
+    driver_env: Callable[[], Mapping[str, str]]
 
 
 def make(project: Project, place: Place, port: int, progress: Callable[[str], None]) -> Plan:
@@ -51,8 +54,14 @@ def make(project: Project, place: Place, port: int, progress: Callable[[str], No
     """
     database = None if "DATABASE_URL" in os.environ else Postgres(place)
     messages = None if "CELERY_BROKER_URL" in os.environ else Broker(place)
-    listen = port or free_port(int(place.remembered("api port", lambda: free_port(PREFERRED_PORT))))
-    url = f"http://{LOOPBACK}:{listen}"
+
+    @cache
+    def listen() -> int:
+        # Chosen when the API starts and not before: somebody may take it while the migrations run.
+        return port or free_port(int(place.remembered("api port", lambda: free_port(PREFERRED_PORT))))
+
+    def url() -> str:
+        return f"http://{LOOPBACK}:{listen()}"
 
     def env() -> dict[str, str]:
         return {
@@ -60,8 +69,6 @@ def make(project: Project, place: Place, port: int, progress: Callable[[str], No
             **(_database_env(database) if database else {}),
             **({"CELERY_BROKER_URL": messages.url()} if messages else {}),
             "SECRET_KEY": os.environ.get("SECRET_KEY") or place.secret("django"),
-            "COMPUTE_DEMO_URL": url,
-            "COMPUTE_DEMO_LOGIN": str(place.directory / LOGIN_FILE),
             "PYTHONUNBUFFERED": "1",
         }
 
@@ -102,11 +109,11 @@ def make(project: Project, place: Place, port: int, progress: Callable[[str], No
         return Service(
             name="api",
             argv=[
-                *(sys.executable, "-m", "granian", "--interface", "wsgi", "--host", LOOPBACK, "--port", str(listen)),
+                *(sys.executable, "-m", "granian", "--interface", "wsgi", "--host", LOOPBACK, "--port", str(listen())),
                 *("--workers", "1", "--blocking-threads", "4", "--no-ws", project.wsgi),
             ],
             env=env(),
-            ready=lambda child: answers(f"{url}/api/compute/system/version", place.read(LOGIN_FILE)),
+            ready=lambda child: answers(f"{url()}/api/compute/system/version", place.read(LOGIN_FILE)),
         )
 
     def worker() -> Service:
@@ -127,7 +134,11 @@ def make(project: Project, place: Place, port: int, progress: Callable[[str], No
     if messages is not None:
         steps.append(lambda: start_broker(messages))
     steps += [migrate, seed, api, worker]
-    return Plan(steps, url, env)
+
+    def driver_env() -> dict[str, str]:
+        return {**env(), "COMPUTE_DEMO_URL": url(), "COMPUTE_DEMO_LOGIN": str(place.directory / LOGIN_FILE)}
+
+    return Plan(steps, url, driver_env)
 
 
 def _database_env(server: Postgres) -> dict[str, str]:

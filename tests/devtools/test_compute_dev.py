@@ -109,12 +109,12 @@ def test_servers_that_the_environment_names_are_not_started(tmp_path: Path, monk
     laid_out = plan.make(project, place, 0, print)
     steps: list[Service | Task] = [make() for make in laid_out.steps]
     assert [step.name for step in steps] == ["migrate", "seed", "api", "worker"]
-    assert laid_out.env()["DATABASE_URL"] == "postgresql://someone@db.example/compute"
+    assert laid_out.driver_env()["DATABASE_URL"] == "postgresql://someone@db.example/compute"
     place.release()
 
 
 def test_a_port_that_is_asked_for_is_the_port_served(tmp_path: Path) -> None:
     place = Place(tmp_path / "place")
     project = plan.Project(REPOSITORY / "manage.py", "example_project.wsgi:application", "example_project")
-    assert plan.make(project, place, 8123, print).url == "http://127.0.0.1:8123"
+    assert plan.make(project, place, 8123, print).url() == "http://127.0.0.1:8123"
     place.release()

@@ -71,8 +71,10 @@ class Command(BaseCommand):
                 raise RuntimeError(f"{step.name} failed with exit code {code}; its own words stand above.")
         if once:
             argv = [sys.executable, "-m", once]
-            return supervisor.run(Task(name="once", argv=argv, env=laid_out.env(), seconds=DRIVE_SECONDS, bare=True))
-        _tell(supervisor, place, laid_out.url)
+            return supervisor.run(
+                Task(name="once", argv=argv, env=laid_out.driver_env(), seconds=DRIVE_SECONDS, bare=True)
+            )
+        _tell(supervisor, place, laid_out.url())
         supervisor.watch()
         return 0
 
