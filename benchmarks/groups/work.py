@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 from django.core.management import call_command
 from django.db import connection
 
-from benchmarks import queue
+from benchmarks import enqueue, queue
 from benchmarks.harness import Contest, Figure, Group
 from benchmarks.peers import bare_psycopg, celery_per_key, pgqueuer
+from benchmarks.peers.bare_psycopg import Holder
+from better_compute.engine.runtime import Runtime
+from better_compute.store.work import Claimed
 
-KEYS = 10_000
-JOBS = 2_000
-TASKS = 500
-OURS = "Runtime of one process, default settings (4 threads, batch 100), real leases, heartbeat and LISTEN; "
+KEYS = 6_000
+WRITES = 600
+BATCHED = 4_000
+JOBS = 1_500
+TASKS = 300
+TRANSACTIONS = 10
+COMMITS = 60
+HOT_SECONDS = 1.0
+ENGINE = "runtime of one process, default settings (4 threads, batch 100), real leases, heartbeat and LISTEN"
+
+Handle = Callable[[Holder, Sequence[Claimed]], None]
 
 
 @contextmanager
@@ -26,39 +36,165 @@ def prepared(*, full: bool) -> Iterator[Group]:
     call_command("compute_migrate", verbosity=0)
     with connection.cursor() as cursor:
         cursor.execute("CREATE TABLE bench_rows (key text PRIMARY KEY, runs integer NOT NULL DEFAULT 0)")
+        for kind in ("bench.write-each", "bench.write-many", "bare.no-op"):
+            cursor.execute(
+                "INSERT INTO bench_rows (key) SELECT %s || '-' || to_char(n, 'FM000000') FROM generate_series(0, %s) n",
+                [kind, max(KEYS, WRITES, BATCHED) * scale],
+            )
     with ExitStack() as stack:
         runtime = stack.enter_context(queue.running_engine())
         bare = stack.enter_context(bare_psycopg.holder("bare.no-op"))
         celery = stack.enter_context(celery_per_key.worker())
-
-        def bare_drain() -> float:
-            queue.fill(bare.kind, KEYS * scale)
-            began = time.perf_counter()
-            drained = bare.drain()
-            assert drained == KEYS * scale, drained
-            return drained / (time.perf_counter() - began)
-
-        no_op = Contest(
-            "no-op drain",
-            "keys/s",
-            {
-                "ours": lambda: queue.drain(runtime, "bench.no-op", KEYS * scale),
-                "bare psycopg": bare_drain,
-                "PgQueuer": lambda: pgqueuer.drain(JOBS * scale),
-                "Celery": lambda: celery.drain(TASKS * scale),
-            },
-            rounds=7,
-            configuration={
-                "ours": OURS + "not sharded, no-op handler",
-                "bare psycopg": bare_psycopg.CONFIGURATION,
-                "PgQueuer": pgqueuer.CONFIGURATION,
-                "Celery": celery_per_key.CONFIGURATION,
-            },
-        )
         yield Group(
             [
-                Figure("work: no-op drain, one process", no_op, "bare psycopg", ">= 0.7 x"),
-                Figure("work: no-op drain beside PgQueuer", no_op, "PgQueuer", ">= 4 x", note="Its jobs carry more."),
-                Figure("work: no-op drain beside Celery", no_op, "Celery", ">= 50 x", note="Its tasks carry more."),
+                *drains(runtime, bare, celery, scale),
+                *writes(runtime, bare, scale),
+                *enqueues(scale),
+                *latencies(scale),
             ]
         )
+
+
+def drains(runtime: Runtime, bare: Holder, celery: celery_per_key.Worker, scale: int) -> list[Figure]:
+    """A handler that does nothing."""
+    contest = Contest(
+        "no-op drain",
+        "keys/s",
+        {
+            "ours": ours(runtime, "bench.no-op", KEYS * scale),
+            "bare psycopg": beside(bare, KEYS * scale),
+            "PgQueuer": lambda: pgqueuer.drain(JOBS * scale),
+            "Celery": lambda: celery.drain(TASKS * scale),
+        },
+        rounds=7,
+        configuration={
+            "ours": f"{ENGINE}; not sharded, no-op handler",
+            "bare psycopg": bare_psycopg.CONFIGURATION,
+            "PgQueuer": pgqueuer.CONFIGURATION,
+            "Celery": celery_per_key.CONFIGURATION,
+        },
+    )
+    return [
+        Figure("work: no-op drain, one process", contest, "bare psycopg", ">= 0.7 x"),
+        Figure("work: no-op drain beside PgQueuer", contest, "PgQueuer", ">= 4 x", note="Its jobs carry more."),
+        Figure("work: no-op drain beside Celery", contest, "Celery", ">= 50 x", note="Its tasks carry more."),
+    ]
+
+
+def writes(runtime: Runtime, bare: Holder, scale: int) -> list[Figure]:
+    """Handlers that write one row for each key."""
+    many = Contest(
+        "run_many with one written row per key",
+        "keys/s",
+        {
+            "ours": ours(runtime, "bench.write-many", BATCHED * scale),
+            "bare psycopg": beside(bare, BATCHED * scale, bare_psycopg.write_many),
+        },
+        rounds=7,
+        configuration={
+            "ours": f"{ENGINE}; run_many: one fenced ctx.sql.transaction with one UPDATE for the batch",
+            "bare psycopg": "one thread: claim, BEGIN, fence, the same UPDATE, COMMIT, finish",
+        },
+    )
+    each = Contest(
+        "one fenced Django transaction per key with one write",
+        "keys/s",
+        {
+            "ours": ours(runtime, "bench.write-each", WRITES * scale),
+            "bare psycopg": beside(bare, WRITES * scale, bare_psycopg.write_each),
+            "bare psycopg, no fence": beside(bare, WRITES * scale, bare_psycopg.write_each_unfenced),
+        },
+        rounds=7,
+        configuration={
+            "ours": f"{ENGINE}; run: ctx.sql.transaction with one UPDATE through Django's cursor",
+            "bare psycopg": "one thread: claim 100; for each key BEGIN, fence, the same UPDATE, COMMIT; finish",
+            "bare psycopg, no fence": "the same without the fence: what the fence costs",
+        },
+    )
+    return [
+        Figure("work: run_many with one written row per key", many, "bare psycopg", ">= 0.6 x"),
+        Figure("work: fenced transaction per key with one write", each, "bare psycopg", ">= 0.65 x"),
+        Figure(
+            "work: what the fence leaves of a transaction's rate",
+            each,
+            "bare psycopg, no fence",
+            ">= 0.65 x",
+            of="bare psycopg",
+            note="A fence that costs 35 % of the transaction leaves 0.65 of the rate.",
+        ),
+    ]
+
+
+def enqueues(scale: int) -> list[Figure]:
+    """Bulk and hot."""
+
+    def clean(measure: Callable[[int], float]) -> Callable[[], float]:
+        def run() -> float:
+            enqueue.forget()
+            return measure(TRANSACTIONS * scale)
+
+        return run
+
+    bulk = Contest(
+        "bulk enqueue, 1,000 per transaction",
+        "keys/s",
+        {"ours": clean(enqueue.bulk_ours), "bare SQL": clean(enqueue.bulk_bare)},
+        rounds=7,
+        configuration={
+            "ours": "ctx.work.enqueue_many in our transaction, new keys, one connection",
+            "bare SQL": "psycopg: BEGIN, the same upsert with sorted arrays, COMMIT",
+        },
+    )
+    hot = Contest(
+        "hot key from 8 writers in 10 ms transactions",
+        "transactions/s",
+        {
+            "ours": lambda: enqueue.hot_key(HOT_SECONDS, enqueue_first=False),
+            "enqueued first": lambda: enqueue.hot_key(HOT_SECONDS, enqueue_first=True),
+        },
+        configuration={
+            "ours": "ctx.work.enqueue anywhere in the transaction; written right before COMMIT",
+            "enqueued first": "the same upsert written at the start of the transaction",
+        },
+    )
+    return [
+        Figure("work: bulk enqueue beside bare SQL", bulk, "bare SQL", ">= 0.8 x", note="Or 30,000 keys/s, whichever."),
+        Figure("work: hot key from 8 writers", hot, "enqueued first", ">= 10 x"),
+    ]
+
+
+def latencies(scale: int) -> list[Figure]:
+    """From commit to the start of the run, in one process with LISTEN and its own wake-up."""
+
+    def percentile(share: float) -> Callable[[], float]:
+        def measure() -> float:
+            taken = sorted(enqueue.commit_to_start(COMMITS * scale))
+            return taken[min(len(taken) - 1, round(share * len(taken)))]
+
+        return measure
+
+    configuration = {"ours": f"{ENGINE}; one enqueue a transaction, every 20 ms, committed in the worker's process"}
+    middle = Contest("commit to start of run, p50", "ms", {"ours": percentile(0.50)}, configuration=configuration)
+    late = Contest("commit to start of run, p99", "ms", {"ours": percentile(0.99)}, configuration=configuration)
+    return [
+        Figure("work: commit to start of run, p50", middle, None, "<= 15 ms"),
+        Figure("work: commit to start of run, p99", late, None, "<= 100 ms"),
+    ]
+
+
+def ours(runtime: Runtime, kind: str, keys: int) -> Callable[[], float]:
+    """A measure of the runtime draining ``keys`` keys of ``kind``."""
+    return lambda: queue.drain(runtime, kind, keys)
+
+
+def beside(bare: Holder, keys: int, handle: Handle = lambda holder, claims: None) -> Callable[[], float]:
+    """A measure of the bare loop draining as many keys."""
+
+    def measure() -> float:
+        queue.fill(bare.kind, keys)
+        began = time.perf_counter()
+        drained = bare.drain(handle)
+        assert drained == keys, f"the bare loop drained {drained} of {keys} keys"
+        return drained / (time.perf_counter() - began)
+
+    return measure
