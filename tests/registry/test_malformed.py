@@ -28,7 +28,6 @@ from better_compute.registry import checking, reading
 
 from .specs import method, reconciler
 
-
 #: A failing example is small enough as it is found; shrinking such trees would take minutes.
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
 
