@@ -103,6 +103,14 @@ def call(
     return msgspec.json.decode(answer.body, type=spec.output_type) if answer.replayed else answer.result
 
 
+def identify(credential: identity.Credential) -> Principal:
+    """Who a credential belongs to, for answers that are nobody's in particular. Raises UNAUTHENTICATED."""
+    settings = conf.current()
+    limits = preamble.Limits(settings.call.statement_timeout_ms, read_only=False)
+    with transaction.transaction():
+        return credential.open(settings.database, limits).principal
+
+
 def new_request_id() -> str:
     """A fresh request id."""
     return uuid.uuid4().hex

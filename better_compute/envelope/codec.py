@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from typing import Any, Final, get_args, get_origin
+from types import UnionType
+from typing import Annotated, Any, Final, Union, get_args, get_origin
 
 import msgspec
 
@@ -143,14 +144,37 @@ def _list_fields(input_type: type[msgspec.Struct]) -> frozenset[str]:
     return frozenset(
         field.encode_name
         for field in msgspec.structs.fields(input_type)
-        if any((get_origin(part) or part) in (list, tuple, set, frozenset) for part in _parts(field.type))
+        if any(_is_list(alternative) for alternative in _alternatives(field.type))
     )
 
 
-def _parts(annotation: Any) -> Iterator[Any]:
-    yield annotation
-    for part in get_args(annotation):
-        yield from _parts(part) if get_origin(part) is None or get_origin(annotation) is not list else ()
+def has_query_form(annotation: Any) -> bool:
+    """Tell whether a field can be given in a query string: text, a number, a truth value, or a list of them."""
+    return all(_is_flat(alternative) for alternative in _alternatives(annotation))
+
+
+def _is_flat(alternative: Any) -> bool:
+    if _is_list(alternative):
+        return all(has_query_form(part) for part in get_args(alternative) if part is not Ellipsis)
+    if isinstance(alternative, type) and issubclass(alternative, msgspec.Struct):
+        return False
+    return (get_origin(alternative) or alternative) is not dict
+
+
+def _is_list(annotation: Any) -> bool:
+    return (get_origin(annotation) or annotation) in (list, tuple, set, frozenset)
+
+
+def _alternatives(annotation: Any) -> Iterator[Any]:
+    """What a field may be: the members of a union, without what annotates them."""
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        yield from _alternatives(get_args(annotation)[0])
+    elif origin in (Union, UnionType):
+        for part in get_args(annotation):
+            yield from _alternatives(part)
+    else:
+        yield annotation
 
 
 def _escape(step: str) -> str:

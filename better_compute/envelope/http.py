@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse, UnreadablePostError
 from better_compute import conf
 from better_compute.contract.errors import ComputeError, ErrorCode
 from better_compute.contract.methods import MethodSpec
-from better_compute.envelope import call, codec, idempotency, identity, problem
+from better_compute.envelope import call, codec, idempotency, identity, openapi, problem
 
 REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._:-]{1,128}", re.ASCII)
 TRACEPARENT: Final = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}", re.ASCII)
@@ -36,6 +36,18 @@ def serve(spec: MethodSpec, request: HttpRequest) -> HttpResponse:
     if act.dry_run:
         response["Dry-Run"] = "true"
     return response
+
+
+def serve_document(request: HttpRequest) -> HttpResponse:
+    """Answer the OpenAPI document to anyone who can show a credential."""
+    try:
+        if request.method != "GET":
+            raise ComputeError(ErrorCode.METHOD_NOT_ALLOWED, f"{request.method} is not allowed here.", mend="Use GET.")
+        call.identify(identity.of_request(request))
+        return _respond(request, openapi.encode(), 200, "application/json")
+    except Exception as error:
+        allow = {"Allow": "GET"} if request.method != "GET" else None
+        return refuse(request, error, allow)
 
 
 def _read_options(act: call.Act, request: HttpRequest) -> None:

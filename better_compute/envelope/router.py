@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from django.db import connections, transaction
 from django.http import HttpRequest, HttpResponseBase
@@ -15,6 +15,9 @@ from better_compute.contract.errors import ComputeError, ErrorCode
 from better_compute.contract.methods import MethodSpec
 from better_compute.envelope import http
 from better_compute.envelope.viewset import ComputeViewSet
+
+#: Where the OpenAPI document stands; no method can, since none has a dot in its path.
+DOCUMENT: Final = "openapi.json"
 
 View = Callable[..., HttpResponseBase]
 
@@ -38,6 +41,8 @@ class ComputeRouter:
         return [everything, *named]
 
     def _dispatch(self, request: HttpRequest, route: str) -> HttpResponseBase:
+        if route == DOCUMENT:
+            return http.serve_document(request)
         view = self._views.get(route)
         if view is None:
             return http.refuse(

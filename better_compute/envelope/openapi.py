@@ -1,0 +1,224 @@
+"""The OpenAPI 3.1 document of what is hosted here, made from the registry: plugins included, nothing by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import msgspec
+from django.conf import settings
+
+import better_compute
+from better_compute import conf, registry
+from better_compute.contract.errors import STATUS, ErrorCode
+from better_compute.contract.methods import MethodSpec
+from better_compute.envelope import codec, problem
+from better_compute.envelope.matrix import resource_type
+
+VERSION: Final = "3.1.0"
+_REF: Final = "#/components/schemas/{name}"
+
+#: Codes that the envelope itself may answer, by what is called; a method may refuse with others.
+_ALWAYS: Final = (
+    ErrorCode.INVALID_INPUT,
+    ErrorCode.UNAUTHENTICATED,
+    ErrorCode.ACCESS_DENIED,
+    ErrorCode.NOT_FOUND,
+    ErrorCode.METHOD_NOT_ALLOWED,
+    ErrorCode.RATE_LIMITED,
+    ErrorCode.INTERNAL_ERROR,
+    ErrorCode.STORAGE_BUSY,
+)
+_WITH_BODY: Final = (
+    ErrorCode.CONFLICT,
+    ErrorCode.LENGTH_REQUIRED,
+    ErrorCode.PAYLOAD_TOO_LARGE,
+    ErrorCode.UNSUPPORTED_MEDIA_TYPE,
+)
+
+_HEADERS: Final = {"X-Request-Id": {"$ref": "#/components/headers/RequestId"}}
+
+_REFUSALS: Final = {
+    int(STATUS[code]): {"$ref": f"#/components/responses/{STATUS[code].phrase.replace(' ', '')}"}
+    for code in (*_ALWAYS, *_WITH_BODY)
+}
+
+_PROBLEM: Final[dict[str, Any]] = {
+    "type": "object",
+    "description": "What is wrong (RFC 9457). Branch on `code`, never on texts.",
+    "required": ["type", "title", "status", "detail", "instance", "code"],
+    "properties": {
+        "type": {"type": "string", "format": "uri"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string", "description": "What is wrong, with the offending value."},
+        "instance": {"type": "string", "description": "The request id, under which the log has more."},
+        "code": {"type": "string", "enum": [code.value for code in ErrorCode]},
+        "mend": {"type": "string", "description": "What can be done about it."},
+        "reason": {"type": "string", "description": "A refinement of the code."},
+        "errors": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["pointer", "detail"],
+                "properties": {
+                    "pointer": {"type": "string", "description": "RFC 6901 pointer into the input."},
+                    "detail": {"type": "string"},
+                },
+            },
+        },
+    },
+}
+
+
+def document() -> dict[str, Any]:
+    """The document of this process's registry, ready for JSON."""
+    specs = list(registry.current().methods.values())
+    schemas = _schemas(specs)
+    return {
+        "openapi": VERSION,
+        "info": {
+            "title": "Better Compute",
+            "version": better_compute.__version__,
+            "description": "Every hosted method. Mutations answer POST; queries answer GET too.",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": f"{conf.current().base_url.rstrip('/')}/api/compute"}],
+        "security": [{"token": []}, {"session": []}],
+        "tags": list(_tags(specs)),
+        "paths": {f"/{spec.path}": _path(spec, schemas) for spec in specs},
+        "components": {
+            "schemas": {**schemas.components, "Problem": _PROBLEM},
+            "responses": {
+                STATUS[code].phrase.replace(" ", ""): _problem_response(code) for code in (*_ALWAYS, *_WITH_BODY)
+            },
+            "headers": {
+                "RequestId": {
+                    "description": "The caller's X-Request-Id, or a fresh one.",
+                    "schema": {"type": "string", "pattern": "^[A-Za-z0-9._:-]{1,128}$"},
+                },
+                "RetryAfter": {"description": "Seconds to wait before the call again.", "schema": {"type": "integer"}},
+            },
+            "parameters": {
+                "IdempotencyKey": {
+                    "name": "Idempotency-Key",
+                    "in": "header",
+                    "description": "A call repeated under the same key has its effect once and answers the same.",
+                    "schema": {"type": "string", "pattern": "^[!#-\\[\\]-~]{1,255}$"},
+                },
+                "DryRun": {
+                    "name": "dryRun",
+                    "in": "query",
+                    "description": "Make every check, answer, and keep nothing.",
+                    "schema": {"type": "boolean", "default": False},
+                },
+            },
+            "securitySchemes": {
+                "token": {"type": "http", "scheme": "bearer", "description": "`manage.py compute_token create`"},
+                "session": {
+                    "type": "apiKey",
+                    "in": "cookie",
+                    "name": settings.SESSION_COOKIE_NAME,
+                    "description": "Django's session; POST needs X-CSRFToken too.",
+                },
+            },
+        },
+    }
+
+
+def encode() -> bytes:
+    """The document as JSON."""
+    return msgspec.json.encode(document())
+
+
+class _Schemas:
+    """The schema of every input and answer, by its type, and the components that they refer to."""
+
+    def __init__(self, types: list[Any]) -> None:
+        schemas, components = msgspec.json.schema_components(types, ref_template=_REF)
+        self.components: dict[str, dict[str, Any]] = components
+        self._by_type = list(zip(types, schemas, strict=True))
+
+    def of(self, annotation: Any) -> dict[str, Any]:
+        """The schema of one of the types."""
+        return next(schema for known, schema in self._by_type if known is annotation)
+
+
+def _schemas(specs: list[MethodSpec]) -> _Schemas:
+    types: list[Any] = []
+    for spec in specs:
+        for annotation in (spec.input_type, spec.output_type):
+            if not any(known is annotation for known in types):
+                types.append(annotation)
+    return _Schemas(types)
+
+
+def _tags(specs: list[MethodSpec]) -> Iterator[dict[str, Any]]:
+    seen = set()
+    for spec in specs:
+        if _tag(spec) not in seen:
+            seen.add(_tag(spec))
+            summary = (spec.viewset.__doc__ or "").strip().partition("\n")[0]
+            yield {"name": _tag(spec), "description": summary}
+
+
+def _tag(spec: MethodSpec) -> str:
+    return spec.dotted.rpartition(".")[0]
+
+
+def _path(spec: MethodSpec, schemas: _Schemas) -> dict[str, Any]:
+    post = _operation(spec, schemas, spec.dotted)
+    required = any(field.required for field in msgspec.structs.fields(spec.input_type))
+    body = {"required": required, "content": {"application/json": {"schema": schemas.of(spec.input_type)}}}
+    post["requestBody"] = body
+    if spec.kind == "mutation":
+        post["parameters"] = [
+            {"$ref": "#/components/parameters/IdempotencyKey"},
+            {"$ref": "#/components/parameters/DryRun"},
+        ]
+        return {"post": post}
+    get = _operation(spec, schemas, f"{spec.dotted}.get")
+    get["parameters"] = list(_parameters(spec, schemas))
+    without_body = {str(int(STATUS[code])) for code in _WITH_BODY}
+    get["responses"] = {status: value for status, value in get["responses"].items() if status not in without_body}
+    return {"get": get, "post": post}
+
+
+def _operation(spec: MethodSpec, schemas: _Schemas, operation_id: str) -> dict[str, Any]:
+    answer = {"schema": schemas.of(spec.output_type)}
+    return {
+        "operationId": operation_id,
+        "tags": [_tag(spec)],
+        "summary": spec.summary,
+        "description": f"Needs `{spec.action}` on a resource of type `{resource_type(spec)}`.",
+        "x-compute": {"module": spec.module, "action": spec.action, "kind": spec.kind},
+        "responses": {
+            "200": {"description": "The answer.", "headers": _HEADERS, "content": {"application/json": answer}},
+            **{str(status): response for status, response in sorted(_REFUSALS.items())},
+        },
+    }
+
+
+def _parameters(spec: MethodSpec, schemas: _Schemas) -> Iterator[dict[str, Any]]:
+    """One query parameter for every field; a nested object has no form in a query string and is left to POST."""
+    properties = _resolved(schemas.of(spec.input_type), schemas).get("properties", {})
+    for field in msgspec.structs.fields(spec.input_type):
+        schema = properties.get(field.encode_name, {})
+        if codec.has_query_form(field.type):
+            yield {"name": field.encode_name, "in": "query", "required": field.required, "schema": schema}
+
+
+def _resolved(schema: dict[str, Any], schemas: _Schemas) -> dict[str, Any]:
+    name = str(schema.get("$ref", "")).rpartition("/")[2]
+    return schemas.components.get(name, schema)
+
+
+def _problem_response(code: ErrorCode) -> dict[str, Any]:
+    headers: dict[str, Any] = dict(_HEADERS)
+    if code in (ErrorCode.RATE_LIMITED, ErrorCode.STORAGE_BUSY, ErrorCode.CONFLICT):
+        headers["Retry-After"] = {"$ref": "#/components/headers/RetryAfter"}
+    return {
+        "description": STATUS[code].phrase,
+        "headers": headers,
+        "content": {problem.CONTENT_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+    }

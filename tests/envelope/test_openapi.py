@@ -1,0 +1,81 @@
+"""The OpenAPI document is valid, says everything that is hosted, and says it truly."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from openapi_spec_validator import OpenAPIV31SpecValidator
+
+from better_compute import registry
+from better_compute.envelope import openapi
+from tests.envelope.conftest import Caller
+
+
+@pytest.fixture
+def document() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(openapi.encode())
+    return found
+
+
+def test_it_is_valid_openapi_3_1(document: dict[str, Any]) -> None:
+    assert list(OpenAPIV31SpecValidator(document).iter_errors()) == []
+
+
+def test_it_has_every_method_plugins_included(document: dict[str, Any]) -> None:
+    assert set(document["paths"]) == {f"/{path}" for path in registry.current().methods}
+    poke = document["paths"]["/plugins/acme/widgets/poke"]
+    assert set(poke) == {"post"}
+    assert poke["post"]["x-compute"] == {"module": "acme", "action": "compute:acme:poke", "kind": "mutation"}
+    assert set(document["paths"]["/plugins/acme/widgets/count"]) == {"get", "post"}
+
+
+def test_operation_ids_are_unique(document: dict[str, Any]) -> None:
+    ids = [operation["operationId"] for path in document["paths"].values() for operation in path.values()]
+    assert len(ids) == len(set(ids))
+
+
+def test_a_query_lists_its_fields_as_parameters(document: dict[str, Any]) -> None:
+    (parameter,) = document["paths"]["/plugins/acme/widgets/count"]["get"]["parameters"]
+    assert (parameter["name"], parameter["in"], parameter["required"]) == ("tenantId", "query", True)
+    assert parameter["schema"]["pattern"] == r"^[A-Za-z0-9._:-]{1,128}$(?!\n)"
+
+
+def test_inputs_refuse_unknown_fields(document: dict[str, Any]) -> None:
+    assert document["components"]["schemas"]["PokeInput"]["additionalProperties"] is False
+    assert set(document["components"]["schemas"]["PokeInput"]["required"]) == {"tenantId", "widgetId"}
+
+
+@pytest.mark.django_db
+def test_every_refusal_that_it_names_is_a_problem_document(caller: Caller, document: dict[str, Any]) -> None:
+    responses = document["paths"]["/plugins/acme/widgets/poke"]["post"]["responses"]
+    answers = [
+        caller.post("plugins/acme/widgets/poke", {}),
+        caller.client.post("/api/compute/plugins/acme/widgets/poke", {}, content_type="application/json"),
+        caller.post("plugins/acme/widgets/poke", {"tenantId": "t2", "widgetId": "w"}),
+        caller.client.put("/api/compute/plugins/acme/widgets/poke"),
+    ]
+    for answer in answers:
+        assert str(answer.status_code) in responses
+        assert answer["Content-Type"] == "application/problem+json"
+        required = document["components"]["schemas"]["Problem"]["required"]
+        assert set(required) <= set(json.loads(answer.content))
+
+
+@pytest.mark.django_db
+def test_it_is_served_to_any_caller_and_to_nobody_else(caller: Caller, document: dict[str, Any]) -> None:
+    response = caller.get("openapi.json")
+    assert response.status_code == 200
+    assert json.loads(response.content) == document
+    assert caller.client.get("/api/compute/openapi.json").status_code == 401
+    refused = caller.post("openapi.json")
+    assert (refused.status_code, refused["Allow"]) == (405, "GET")
+
+
+def test_the_command_writes_it(document: dict[str, Any]) -> None:
+    out = io.StringIO()
+    call_command("compute_openapi", stdout=out)
+    assert json.loads(out.getvalue()) == document
