@@ -40,6 +40,9 @@ def has_tool(name: str) -> bool:
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Start the database and the broker that the environment does not name, once for all xdist workers."""
+    if getattr(config.option, "output", None) == "test-results":
+        # The browser plugin empties its folder at every start, and our screenshots with it.
+        config.option.output = "test-results/playwright"
     if config.option.collectonly or hasattr(config, "workerinput"):
         return
     writer = config.get_terminal_writer()
