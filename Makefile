@@ -67,7 +67,7 @@ bench: install
 requirements: install
 	$(MAKE) --no-print-directory VENV=.venv-py313 PYTHON=$(PYTHON313) install
 	for pair in .venv:dev .venv-py313:dev-py313; do \
-	  $${pair%%:*}/bin/pip-compile --quiet --upgrade --extra dev --extra observability --generate-hashes \
+	  $${pair%%:*}/bin/pip-compile --quiet --upgrade --extra dev --extra observability --extra bench --generate-hashes \
 	    --allow-unsafe --strip-extras --no-emit-options --no-annotate --no-header \
 	    --output-file requirements/$${pair##*:}.txt pyproject.toml && \
 	  sed -i -e '/^# /d' -e '/^better-compute @/d' -e '/^$$/d' requirements/$${pair##*:}.txt; done
