@@ -46,7 +46,7 @@ LIVE_ROLES = "SELECT DISTINCT role FROM compute_workers WHERE expires_at > compu
 CLOCK = "SELECT statement_timestamp(), clock_offset FROM compute_clock"
 
 LIVE_PROCESSES = """
-SELECT role, host, pid, fingerprint, modules FROM compute_processes
+SELECT role, host, pid, fingerprint, ARRAY(SELECT jsonb_array_elements_text(modules)) FROM compute_processes
 WHERE seen_at > compute_now() - %s::interval ORDER BY host, pid LIMIT 1000
 """
 
