@@ -15,6 +15,7 @@ from django.db import connection, connections
 from better_compute import ComputeError, Output, Principal, Secret, compute, registry
 from better_compute.envelope import call, idempotency
 from better_compute.store import idempotency as store, transaction
+from better_compute.store.work import WorkRow
 from better_compute.testing import advance_clock
 from example_project.acme_widgets.api import Poked
 from tests.envelope.conftest import EVERYTHING, Caller, MakeCaller, count_rows, grown
@@ -244,3 +245,21 @@ class TestDryRun:
         job = Principal(id="job", kind="internal")
         assert compute.api.plugins.acme.widgets.poke(job, BODY, dry_run=True).poked == "w1"
         assert grown(before) == {}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_cores_reconciler_purges_what_has_expired(caller: Caller) -> None:
+    caller.post(POKE, BODY, **{"Idempotency-Key": "k1"})
+    job = compute.jobs["core.idempotency-retention"]
+
+    def kept_after_purge() -> int:
+        with transaction.transaction():
+            transaction.enqueue([WorkRow("core.idempotency-retention", "purge", -1)])
+        job.tick()
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT count(*) FROM compute_idempotency")
+            return int(cursor.fetchone()[0])
+
+    assert kept_after_purge() == 1
+    advance_clock(timedelta(hours=24, seconds=1))
+    assert kept_after_purge() == 0
