@@ -104,7 +104,7 @@ class Keeper:
         if self._retiring.is_set():
             membership.retire(cursor)
             return joined
-        for dead in membership.bury(cursor):
+        for dead in membership.bury(cursor, [each.id for each in self._memberships]):
             log.warning("buried member %s, which stopped beating", dead)
             metrics.add("members_buried")
             joined = True

@@ -125,11 +125,14 @@ class Membership:
         for hold in tuple(self.holds.values()):
             hold.abort.set()
 
-    def bury(self, cursor: Any) -> list[str]:
-        """Bury members that are dead; their leases become free and their keys suspects."""
+    def bury(self, cursor: Any, own: Collection[str] = ()) -> list[str]:
+        """Bury members that are dead; their leases become free and their keys suspects.
+
+        ``own`` are the ids of this process's other members.
+        """
         # A little more than one beat, so that a renewal under way is no missed one.
         beat_ms = round(self.settings.tick_ms * 1.1)
-        return leases.bury(cursor, self.id, ttl_ms=self.settings.ttl_ms, beat_ms=beat_ms)
+        return leases.bury(cursor, {self.id, *own}, ttl_ms=self.settings.ttl_ms, beat_ms=beat_ms)
 
     def balance(self, cursor: Any, running: Callable[[str], bool] = lambda lease: False) -> bool:
         """Give back what others should hold and take what this member should; True when anything changed.

@@ -11,7 +11,7 @@ Lock order: member rows by id, then lease rows by name, then work rows by (kind,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -58,7 +58,7 @@ WHERE expires_at > compute_now() ORDER BY id
 BURY = """
 WITH dead AS MATERIALIZED (
   SELECT member.id FROM compute_workers member, (SELECT compute_now() AS time) AS clock
-  WHERE member.id <> %(id)s AND (
+  WHERE member.id <> ALL(%(own)s::text[]) AND (
     member.expires_at <= clock.time
     OR (member.expires_at <= clock.time + (%(ttl_ms)s - %(beat_ms)s) * interval '1 millisecond'
         AND member.backend_pid IS NOT NULL
@@ -216,9 +216,12 @@ def live_members(cursor: Any) -> list[Member]:
     return [Member(id, role, frozenset(kinds), draining) for id, role, kinds, draining in cursor.fetchall()]
 
 
-def bury(cursor: Any, id: str, *, ttl_ms: int, beat_ms: int) -> list[str]:
-    """Delete dead members other than ``id`` and mark the keys they ran as suspects; returns their ids."""
-    cursor.execute(BURY, {"id": id, "ttl_ms": ttl_ms, "beat_ms": beat_ms, "crashed": CRASHED})
+def bury(cursor: Any, own: Collection[str], *, ttl_ms: int, beat_ms: int) -> list[str]:
+    """Delete dead members and mark the keys they ran as suspects; returns their ids.
+
+    The members of the calling process, ``own``, are spared: it lives, whatever their rows say.
+    """
+    cursor.execute(BURY, {"own": list(own), "ttl_ms": ttl_ms, "beat_ms": beat_ms, "crashed": CRASHED})
     return [dead for (dead,) in cursor.fetchall()]
 
 

@@ -44,7 +44,7 @@ def join(cursor: Any, id: str, kinds: tuple[str, ...] = ()) -> None:
 
 
 def bury(cursor: Any, id: str) -> list[str]:
-    return leases.bury(cursor, id, ttl_ms=TTL_MS, beat_ms=BEAT_MS)
+    return leases.bury(cursor, [id], ttl_ms=TTL_MS, beat_ms=BEAT_MS)
 
 
 def holder(cursor: Any) -> tuple[str, int] | None:
