@@ -1,6 +1,6 @@
 """Migrations that cannot surprise: one lock, hosted order, one commit for each, and a ledger of them all."""
 
-from better_compute.ledger import drift, findings, removal
+from better_compute.ledger import drift, findings, graph, lint, removal
 from better_compute.ledger.engine import connect
 from better_compute.ledger.errors import (
     Drifted,
@@ -23,6 +23,8 @@ __all__ = [
     "connect",
     "drift",
     "findings",
+    "graph",
+    "lint",
     "migrate",
     "pending",
     "planned",

@@ -1,4 +1,4 @@
-"""What only the whole graph of migrations shows, read from the files before any database is asked.
+"""What only the whole graph of migrations shows, read from the files before anything runs.
 
 Names, owners, numbers and leaves are the registry's checks; these are about dependencies.
 """
@@ -18,10 +18,15 @@ Node = tuple[str, str]
 CORE = "compute"
 
 
-def problems(hosted: Mapping[str, Owner]) -> list[str]:
-    """Everything wrong with the dependencies of hosted modules' migrations, each with its mend."""
+def files() -> MigrationLoader:
+    """A loader that has read the files but built no graph, for files of which none can be built."""
     loader = MigrationLoader(None, load=False)
     loader.load_disk()
+    return loader
+
+
+def problems(hosted: Mapping[str, Owner], loader: MigrationLoader) -> list[str]:
+    """Everything wrong with the dependencies of hosted modules' migrations, each with its mend."""
     shipped = {key: migration for key, migration in loader.disk_migrations.items() if key[0] in hosted}
     found: list[str] = []
     for label, owner in hosted.items():

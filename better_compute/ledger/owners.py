@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module, metadata
 
 from better_compute import registry
-from better_compute.contract.module import ModuleSpec
 
 #: What the ledger says when a module's package carries no version.
 NO_VERSION = "unversioned"
@@ -35,14 +35,15 @@ def hosted() -> dict[str, Owner]:
         INVALID_CONFIG when the registry refuses the installed modules.
     """
     return {
-        spec.label: Owner(spec.name, spec.label, position, version_of(spec))
+        spec.label: Owner(spec.name, spec.label, position, version_of(spec.path))
         for position, spec in enumerate(registry.current().modules)
     }
 
 
-def version_of(spec: ModuleSpec) -> str:
-    """The version of the package that ships ``spec``: its ``__version__``, or its distribution's."""
-    parts = spec.path.split(".")
+@cache
+def version_of(path: str) -> str:
+    """The version of the package that ships the app at ``path``: its ``__version__``, or its distribution's."""
+    parts = path.split(".")
     for depth in range(len(parts), 0, -1):
         version = getattr(import_module(".".join(parts[:depth])), "__version__", None)
         if isinstance(version, str):

@@ -49,10 +49,9 @@ def remove(name: str, using: str | None = None, *, say: Say | None = None, lock_
         Refused when the module is the core, is not hosted, or another one depends on it.
     """
     connection = engine.connect(using or conf.current().owner_database)
-    hosted = run.checked_modules()
+    hosted = run.hosted_modules()
     with turn(connection, wait=lock_wait, say=say) as backend:
-        with run.refusing_graph():
-            executor = LedgerExecutor(connection, owners=hosted, backend=backend, unapplied_as="removed")
+        executor = run.executor_for(connection, hosted, backend=backend, unapplied_as="removed")
         drift.refuse(executor)
         removal = _planned(executor, name)
         with run.naming_failures(executor):

@@ -8,9 +8,9 @@ from importlib import import_module
 from typing import Any
 
 from django.apps import apps
-from django.core.checks import ERROR
 from django.core.management.sql import emit_post_migrate_signal, emit_pre_migrate_signal
 from django.db import DatabaseError
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations import Migration
 from django.db.migrations.exceptions import (
     BadMigrationError,
@@ -22,7 +22,7 @@ from django.db.migrations.exceptions import (
 from django.db.migrations.state import ModelState, ProjectState
 from django.utils.module_loading import module_has_submodule
 
-from better_compute import conf, registry
+from better_compute import conf
 from better_compute.contract.errors import ComputeError
 from better_compute.ledger import drift, engine, graph, owners, roles
 from better_compute.ledger.errors import LedgerError, MigrationFailed, Refused
@@ -56,9 +56,7 @@ def planned(executor: LedgerExecutor, module: str | None = None) -> list[tuple[s
 def reader(using: str | None = None) -> LedgerExecutor:
     """An executor to ask for plans and drift, made without the lock."""
     connection = engine.connect(using or conf.current().owner_database)
-    hosted = checked_modules()
-    with refusing_graph():
-        return LedgerExecutor(connection, owners=hosted)
+    return executor_for(connection, hosted_modules())
 
 
 def migrate(
@@ -98,19 +96,18 @@ def migrate(
         Refused, Drifted, LockNotAcquired or MigrationFailed; each has its exit code.
     """
     connection = engine.connect(using or conf.current().owner_database)
-    hosted = checked_modules()
+    hosted = hosted_modules()
     roles.refuse(connection)
     with turn(connection, wait=lock_wait, say=say) as backend:
-        with refusing_graph():
-            # Built under the lock, so that what another migrator has just applied is not planned again.
-            executor = LedgerExecutor(
-                connection,
-                progress,
-                owners=hosted,
-                backend=backend,
-                lock_timeout_ms=round(lock_timeout * 1000),
-                allow_fake=allow_fake,
-            )
+        # Built under the lock, so that what another migrator has just applied is not planned again.
+        executor = executor_for(
+            connection,
+            hosted,
+            progress,
+            backend=backend,
+            lock_timeout_ms=round(lock_timeout * 1000),
+            allow_fake=allow_fake,
+        )
         for name in drift.adopt(executor) if adopt else ():
             if say:
                 say(f"Adopted {name}.")
@@ -139,35 +136,44 @@ def _run(executor: LedgerExecutor, module: str | None, *, fake_initial: bool, ve
 def rehash(name: str, reason: str, using: str | None = None, *, lock_wait: float = LOCK_WAIT_S) -> None:
     """Accept the shipped source of the applied migration ``name`` as it is now; see :func:`drift.rehash`."""
     connection = engine.connect(using or conf.current().owner_database)
-    hosted = checked_modules()
-    with turn(connection, wait=lock_wait) as backend, refusing_graph():
-        drift.rehash(LedgerExecutor(connection, owners=hosted, backend=backend), name, reason)
+    hosted = hosted_modules()
+    with turn(connection, wait=lock_wait) as backend:
+        drift.rehash(executor_for(connection, hosted, backend=backend), name, reason)
 
 
-def checked_modules() -> dict[str, Owner]:
-    """Every hosted module by label, when neither a registration rule nor a rule of the graph is broken.
+def executor_for(
+    connection: BaseDatabaseWrapper, hosted: Mapping[str, Owner], progress: Progress | None = None, **options: Any
+) -> LedgerExecutor:
+    """An executor over the files and the database as they are now, when no rule of the graph is broken.
 
     Raises
     ------
     Refused
         Listing every problem of every module.
     """
-    broken = [
-        f"({message.id}) {message.msg} {message.hint or ''}".rstrip()
-        for message in registry.problems()
-        if message.level >= ERROR
-    ]
-    if broken:
-        raise Refused.all_of(broken)
-    hosted = hosted_modules()
-    found = graph.problems(hosted)
+    try:
+        with refusing_graph():
+            executor = LedgerExecutor(connection, progress, owners=hosted, **options)
+    except Refused:
+        # Django names the first missing node only, and not whose fault it is.
+        found = graph.problems(hosted, graph.files())
+        if found:
+            raise Refused.all_of(found) from None
+        raise
+    found = graph.problems(hosted, executor.loader)
     if found:
         raise Refused.all_of(found)
-    return hosted
+    return executor
 
 
 def hosted_modules() -> dict[str, Owner]:
-    """Every hosted module by label; a refused registry is a refused run."""
+    """Every hosted module by label.
+
+    Raises
+    ------
+    Refused
+        Listing every registration rule that an installed module breaks.
+    """
     try:
         return owners.hosted()
     except LedgerError:

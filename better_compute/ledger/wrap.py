@@ -39,9 +39,9 @@ def wrapped(
         yield
         return
     connection = engine.connect(using)
-    hosted = run.checked_modules()
+    hosted = run.hosted_modules()
     if dry:
-        with _swapped(lambda connection, progress: LedgerExecutor(connection, progress, owners=hosted)):
+        with _swapped(lambda connection, progress: run.executor_for(connection, hosted, progress)):
             yield
         return
     roles.refuse(connection)
@@ -49,7 +49,7 @@ def wrapped(
     with turn(connection, wait=lock_wait, say=say) as backend:
 
         def build(connection: BaseDatabaseWrapper, progress: Progress | None) -> LedgerExecutor:
-            executor = LedgerExecutor(connection, progress, owners=hosted, backend=backend, allow_fake=allow_fake)
+            executor = run.executor_for(connection, hosted, progress, backend=backend, allow_fake=allow_fake)
             drift.refuse(executor)
             built.append(executor)
             return executor
