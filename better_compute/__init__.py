@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     )
     from better_compute.contract.ports import (
         Authorizer as Authorizer,
+        BearerCredential as BearerCredential,
         Decision as Decision,
         Hosted as Hosted,
         MethodContext as MethodContext,
@@ -107,6 +108,7 @@ _HOME = {
     "better_compute.contract.module": ("ComputeModule", "ComputePlugin", "ProfileDocument", "StatusHandler"),
     "better_compute.contract.ports": (
         "Authorizer",
+        "BearerCredential",
         "Decision",
         "Hosted",
         "MethodContext",

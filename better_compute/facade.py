@@ -6,6 +6,8 @@ from typing import Final
 
 from better_compute import doctor, hosting, registry
 from better_compute.contract.findings import Report
+from better_compute.contract.ports import ModuleContext
+from better_compute.engine.contexts import module_context
 from better_compute.engine.jobs import Jobs
 from better_compute.envelope.api import Api, call_method
 
@@ -42,6 +44,16 @@ class Compute:
     def stop(self) -> None:
         """Stop loops, then modules in reverse; see :func:`better_compute.hosting.stop`."""
         hosting.stop()
+
+    def context(self, module: str) -> ModuleContext:
+        """A hosted module's own context, for its code that is reached from outside: a view, an authorizer, a shell.
+
+        Raises
+        ------
+        ComputeError
+            NOT_FOUND naming the modules that are hosted.
+        """
+        return module_context(registry.current().module(module))
 
     def self_check(self) -> Report:
         """The same answer as ``system.selfCheck`` and ``manage.py doctor``."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set as AbstractSet
+from collections.abc import Iterable, Mapping, Sequence, Set as AbstractSet
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -232,14 +232,32 @@ class Hosted(Protocol):
         ...
 
 
+class BearerCredential(Protocol):
+    """A bearer credential that an authenticator knows by its form."""
+
+    def principal(self) -> Principal:
+        """Look it up, as the call's second statement.
+
+        Raises
+        ------
+        ComputeError
+            UNAUTHENTICATED for what is unknown, revoked or expired by the database's clock.
+        """
+        ...
+
+    def note_use(self) -> None:
+        """Note that a call was made with it; runs after the call, outside of its transaction."""
+        ...
+
+
 class Authenticator(Protocol):
     """Knows callers by bearer credentials of its own, served as port ``authenticator``."""
 
-    def recognise(self, secret: str) -> Callable[[], Principal] | None:
+    def recognise(self, secret: str) -> BearerCredential | None:
         """Judge a bearer credential as far as that takes no database; None when it has not this authenticator's form.
 
-        Runs outside of the call's transaction, so it may fetch keys. What it returns runs inside, as the call's
-        second statement, and must raise UNAUTHENTICATED for what was revoked or has expired by the database's clock.
+        Runs outside of the call's transaction, so it may fetch keys. Raises UNAUTHENTICATED for a credential of its
+        own form that is no good.
         """
         ...
 

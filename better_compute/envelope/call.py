@@ -44,9 +44,11 @@ class Act:
     resource: Resource | None = None
     tenant_id: str | None = None
     denied: bool = False
-    touch: Any = None
+    note_use: Callable[[], None] | None = None
     idempotency_key: str | None = None
     dry_run: bool = False
+    #: Told who calls, before anything is done for them; may refuse.
+    on_identified: Callable[[Principal], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,11 +129,11 @@ def run(act: Act, credential: identity.Credential, decode: Callable[[], Any]) ->
     except Exception as error:
         refused = problem.refusal(error, act.request_id, read_only=act.spec.kind == "query")
         _record_refusal(act, refused)
-        _note_use(alias, act)
+        _note_use(act)
         if refused is error:
             raise
         raise refused from error
-    _note_use(alias, act)
+    _note_use(act)
     return answer
 
 
@@ -142,7 +144,9 @@ def _transact(alias: str, act: Act, credential: identity.Credential, decode: Cal
 
     def first() -> None:
         opened = credential.open(alias, limits)
-        act.at, act.principal, act.touch = opened.at, opened.principal, opened.touch
+        act.at, act.principal, act.note_use = opened.at, opened.principal, opened.note_use
+        if act.on_identified is not None:
+            act.on_identified(opened.principal)
 
     with transaction.transaction(using=alias, first=first):
         input = decode()
@@ -296,9 +300,9 @@ def _record_refusal(act: Act, refused: ComputeError) -> None:
         _log.error("The refusal of call %s could not be recorded: %s.", act.request_id, type(error).__name__)
 
 
-def _note_use(alias: str, act: Act) -> None:
-    if act.touch is not None:
-        identity.note_use(alias, act.touch)
+def _note_use(act: Act) -> None:
+    if act.note_use is not None:
+        identity.note_use(act.note_use)
 
 
 def _refuse_open_transaction(alias: str) -> None:

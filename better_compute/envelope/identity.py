@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final
 
 from django.contrib.auth import get_user_model
@@ -15,7 +15,7 @@ from django.http import HttpRequest, HttpResponse
 from django.middleware.csrf import CsrfViewMiddleware
 
 from better_compute.contract.errors import ComputeError, ErrorCode
-from better_compute.contract.ports import Principal
+from better_compute.contract.ports import BearerCredential, Principal
 from better_compute.engine.contexts import served_port
 from better_compute.envelope import tokens
 from better_compute.store import preamble
@@ -32,8 +32,8 @@ class Opened:
 
     at: datetime
     principal: Principal
-    #: The token whose use is to be noted once the call has ended.
-    touch: Any = None
+    #: Notes the use of the token, once the call has ended.
+    note_use: Callable[[], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Bearer:
             user=user,
             acts_for=f"user/{user.pk}",
         )
-        return Opened(at, principal, row.id if due else None)
+        return Opened(at, principal, partial(preamble.touch_token, alias, row.id) if due else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +78,14 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Recognised:
-    """A bearer credential that a hosted authenticator knows; ``principal`` looks it up in the call's transaction."""
+    """A bearer credential that a hosted authenticator knows, and looks up in the call's transaction."""
 
-    principal: Callable[[], Principal]
+    credential: BearerCredential
 
     def open(self, alias: str, limits: preamble.Limits) -> Opened:
         """Begin the call. Raises UNAUTHENTICATED for what was revoked or has expired."""
         at = preamble.open_call(alias, limits)
-        return Opened(at, self.principal())
+        return Opened(at, self.credential.principal(), self.credential.note_use)
 
 
 Credential = Bearer | Known | Recognised
@@ -105,9 +105,9 @@ def of_request(request: HttpRequest) -> Credential:
     if scheme.lower() == "bearer":
         if tokens.PATTERN.fullmatch(secret) is None:
             authenticator = served_port("authenticator")
-            principal = None if authenticator is None else authenticator.recognise(secret)
-            if principal is not None:
-                return Recognised(principal)
+            credential = None if authenticator is None else authenticator.recognise(secret)
+            if credential is not None:
+                return Recognised(credential)
             raise unauthenticated("The bearer token is malformed.", presented=True)
         return Bearer(tokens.digest(secret))
     user = getattr(request, "user", None)
@@ -170,9 +170,9 @@ def _user(alias: str, columns: preamble.UserColumns | None, row: preamble.TokenR
     return model.from_db(alias, [field.attname for field in model._meta.concrete_fields], row.user)
 
 
-def note_use(alias: str, token_id: Any) -> None:
+def note_use(noting: Callable[[], None]) -> None:
     """Note a token's use after its call; a failure is no reason to fail the call."""
     try:
-        preamble.touch_token(alias, token_id)
+        noting()
     except Exception as error:
-        _log.warning("The use of token %s could not be noted: %s.", token_id, type(error).__name__)
+        _log.warning("The use of a token could not be noted: %s.", type(error).__name__)

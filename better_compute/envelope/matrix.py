@@ -80,7 +80,8 @@ def _row(spec: MethodSpec) -> Row:
 
 def _differences(hosted: Sequence[Row], declared: Sequence[table.Row]) -> Iterator[Difference]:
     live = {row.method: row for row in hosted if not row.plugin}
-    tabled = {row.method: row for row in declared}
+    names = {spec.name for spec in registry.current().modules}
+    tabled = {row.method: row for row in declared if not row.module or row.module in names}
     for method in sorted(live.keys() - tabled.keys()):
         yield Difference(
             method, "undeclared", f"The module {live[method].module} hosts it, and the table has no row for it."

@@ -21,6 +21,8 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     action: str
     kind: MethodKind
     resource: str
+    #: The module that brings it, for one that an installation may do without; its rows count only where it is hosted.
+    module: str = ""
 
 
 class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
