@@ -157,6 +157,14 @@ def test_an_operator_requeues_a_failing_key_from_the_home_page(watched: Watched)
     assert AuditEvent.objects.filter(method="work.requeue", outcome="allowed").count() == 1
 
 
+def test_an_operator_retries_a_stuck_key_from_the_home_page(watched: Watched) -> None:
+    watched.page.get_by_role("button", name="Retry acme.widgets-000080 now").click()
+    watched.page.click("input[value=Requeue]")
+
+    assert watched.page.inner_text(".messagelist") == "Requeued 1 key."
+    assert AuditEvent.objects.filter(method="work.requeue").get().resource_id == "work/acme.widgets/acme.widgets-000080"
+
+
 def test_an_operator_requeues_a_key_from_its_own_page(watched: Watched) -> None:
     before = WorkItem.objects.get(key="acme.widgets-000003").not_before
     watched.open("compute/workitem/acme.widgets_3Aacme.widgets-000003/change/")

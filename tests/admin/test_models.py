@@ -9,7 +9,9 @@ import pytest
 from django.apps import apps
 from django.contrib.auth.models import Permission
 from django.core.management import call_command
+from django.db import connection
 
+from better_compute import conf
 from better_compute.models import Lease, OutboxEvent, ReadModel, ReadOnlyTableError, WorkItem
 from tests.admin import rows
 
@@ -39,6 +41,15 @@ def test_a_read_model_refuses_every_write(write: Callable[[], Any]) -> None:
 def test_a_read_model_matches_its_table(model: type[ReadModel]) -> None:
     assert list(model.objects.all()[:1]) is not None
     assert model._meta.managed is False
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("model", READ_MODELS, ids=lambda model: model._meta.model_name)
+def test_the_serving_role_may_read_what_the_pages_show(model: type[ReadModel]) -> None:
+    role = conf.current().app_role
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT has_table_privilege(%s, %s, 'SELECT')", [role, model._meta.db_table])
+        assert cursor.fetchone() == (True,)
 
 
 @pytest.mark.django_db
