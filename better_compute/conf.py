@@ -66,6 +66,17 @@ class Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="uppe
     idempotency_retention_ms: int = 86_400_000
 
 
+class Rate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="upper"):
+    """How often may be called over HTTP; zero is no limit. A burst of zero is a minute's worth."""
+
+    #: Address of a Redis-compatible store, e.g. ``redis://localhost:6379/0``; without it nothing is limited.
+    store_url: str = ""
+    principal_per_minute: int = 0
+    principal_burst: int = 0
+    tenant_per_minute: int = 0
+    tenant_burst: int = 0
+
+
 class Settings(msgspec.Struct, frozen=True, rename="upper"):
     """The core's settings with their defaults."""
 
@@ -99,6 +110,7 @@ class Settings(msgspec.Struct, frozen=True, rename="upper"):
     sinks: Sinks = Sinks()
     worker: Worker = Worker()
     call: Call = Call()
+    rate: Rate = Rate()
 
     @property
     def owner_database(self) -> str:

@@ -11,7 +11,8 @@ from django.http import HttpRequest, HttpResponse, UnreadablePostError
 from better_compute import conf
 from better_compute.contract.errors import ComputeError, ErrorCode
 from better_compute.contract.methods import MethodSpec
-from better_compute.envelope import call, codec, idempotency, identity, openapi, problem
+from better_compute.contract.ports import Principal
+from better_compute.envelope import call, codec, idempotency, identity, openapi, problem, rate
 
 REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._:-]{1,128}", re.ASCII)
 TRACEPARENT: Final = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}", re.ASCII)
@@ -21,7 +22,13 @@ _REALM: Final = 'Bearer realm="better-compute"'
 
 def serve(spec: MethodSpec, request: HttpRequest) -> HttpResponse:
     """Answer one request whose route and verb were found."""
-    act = call.Act(spec, request_id(request), _trace_context(request))
+    rate_headers: dict[str, str] = {}
+
+    def count(principal: Principal) -> None:
+        level = rate.take(principal)
+        rate_headers.update(level.headers() if level is not None else {})
+
+    act = call.Act(spec, request_id(request), _trace_context(request), on_identified=count)
     try:
         if request.method == "POST":
             _refuse_body_headers(request)
@@ -29,12 +36,16 @@ def serve(spec: MethodSpec, request: HttpRequest) -> HttpResponse:
         credential = identity.of_request(request)
         answer = call.run(act, credential, _decoder(spec, request))
     except ComputeError as error:
-        return refuse(request, error)
+        if isinstance(error, rate.RateLimited):
+            rate_headers = error.level.headers()
+        return refuse(request, error, rate_headers)
     response = _respond(request, answer.body, 200, "application/json")
     if answer.replayed:
         response["Idempotency-Replayed"] = "true"
     if act.dry_run:
         response["Dry-Run"] = "true"
+    for name, value in rate_headers.items():
+        response[name] = value
     return response
 
 
