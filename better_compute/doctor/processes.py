@@ -26,10 +26,11 @@ def fingerprints(using: str) -> Iterator[Finding]:
         f"{process.role} {process.host}:{process.pid} {_difference(mine, set(process.modules))}"
         for process in others[:_NAMED]
     )
+    counted = "1 live process hosts" if len(others) == 1 else f"{len(others)} live processes host"
     yield Finding(
         check="registry.fingerprint",
         severity="warning",
-        message=f"{len(others)} live process{'' if len(others) == 1 else 'es'} host another set of modules: {named}.",
+        message=f"{counted} another set of modules: {named}.",
         fix="Finish the deployment: restart every process with the same release and INSTALLED_APPS.",
         count=len(others),
     )

@@ -45,6 +45,15 @@ def pending(using: str) -> tuple[list[str], list[Finding]]:
                 fix=refusal.mend or f"Run `{MIGRATE} --check`; it names what to correct.",
             )
         ]
+    except DatabaseError as failure:
+        return [], [
+            Finding(
+                check="migrations.unreadable",
+                severity="error",
+                message=f"The migrations of database {using!r} cannot be read. {failures.describe(failure)}",
+                fix=f"Run `{MIGRATE}` as the owner; it grants COMPUTE['APP_ROLE'] what it needs.",
+            )
+        ]
     return waiting, [_finding(waiting)] if waiting else []
 
 

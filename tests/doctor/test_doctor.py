@@ -351,7 +351,7 @@ def test_a_live_process_that_hosts_another_set_is_a_warning() -> None:
     process("old", seen="10 minutes")
     [found] = findings(quiet(), quiet("ape"))
     assert (found.check, found.severity, found.count) == ("registry.fingerprint", "warning", 1)
-    assert found.message == "1 live process host another set of modules: api h1:7 with zoo, without ape."
+    assert found.message == "1 live process hosts another set of modules: api h1:7 with zoo, without ape."
 
 
 def test_a_live_process_that_hosts_the_same_is_nothing_to_report() -> None:
@@ -383,3 +383,14 @@ def test_a_workers_connections_are_counted_once() -> None:
            ('scheduler/w1', 'scheduler', 'h1', 7, compute_now(), compute_now() + interval '1 minute', 5)"""
     )
     assert health.connection_budget("default").stated == 5
+
+
+def test_migrations_that_this_role_may_not_read_are_one_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    def pending(using: str) -> list[str]:
+        execute("CREATE TABLE never ()")
+        return []
+
+    monkeypatch.setattr(ledger, "pending", pending)
+    [found] = findings(quiet(self_check=raising(OSError())))
+    assert (found.check, found.severity) == ("migrations.unreadable", "error")
+    assert found.fix == "Run `manage.py compute_migrate` as the owner; it grants COMPUTE['APP_ROLE'] what it needs."
