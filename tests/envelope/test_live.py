@@ -52,12 +52,12 @@ def port(django_db_setup: None, request: pytest.FixtureRequest) -> Iterator[int]
 
 
 @pytest.fixture(scope="module")
-def server_env(owner_url: str, broker_url: str) -> dict[str, str]:
-    """The environment of the server."""
+def server_env(app_url: str, broker_url: str) -> dict[str, str]:
+    """The environment of the server, which runs as the role that owns nothing."""
     return {
         **os.environ,
         "DJANGO_SETTINGS_MODULE": "tests.settings",
-        "DATABASE_URL": owner_url,
+        "DATABASE_URL": app_url,
         "CELERY_BROKER_URL": broker_url,
         "PYTHONPATH": os.pathsep.join([os.getcwd(), os.environ.get("PYTHONPATH", "")]),
     }
