@@ -54,6 +54,7 @@ def every_name_once(host: Host) -> None:
     assert set(Counter(host.rows("SELECT app, name FROM django_migrations")).values()) == {1}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("applied", ["nothing", "half", "all"])
 def test_eight_migrators_at_once_all_succeed_and_one_applies(host: Host, tmp_path: Path, applied: str) -> None:
     folder = host.plugin("acme", m0001_one=table("plg_acme_one"))
