@@ -1,15 +1,15 @@
 """The worker runtime of one process: its members, its threads, and how they start and stop.
 
 Works with the broker down and in any process that lives long enough; the Celery bootstep hosts it in a worker.
-It holds ``threads + 3`` PostgreSQL connections: one a handler thread, and one each for the queue, for
-membership and for LISTEN.
+It holds ``threads + 5`` PostgreSQL connections: one a handler thread, and one each for the queue, for
+membership, for LISTEN; and two for the while of a resync.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable
-from threading import Thread
+from threading import Event, Thread
 from time import monotonic, sleep
 from typing import Final
 
@@ -21,6 +21,8 @@ from better_compute.engine.dispatch import Dispatcher, Lane
 from better_compute.engine.keeper import Keeper
 from better_compute.engine.listener import Listener
 from better_compute.engine.membership import Membership
+from better_compute.engine.metrics import metrics
+from better_compute.engine.resync import next_in_ms, resync
 from better_compute.engine.turns import Turns
 from better_compute.engine.watchdog import Watchdog
 from better_compute.store import transaction
@@ -34,7 +36,7 @@ ROLES: Final[tuple[Role, ...]] = ("controllers", "scheduler")
 
 def connections_held() -> int:
     """PostgreSQL connections that the runtime of one process may hold."""
-    return conf.current().worker.threads + 3
+    return conf.current().worker.threads + 5
 
 
 class Runtime:
@@ -82,6 +84,7 @@ class Runtime:
         self._alias = alias
         self._workers: list[Thread] = []
         self._loops: list[Thread] = []
+        self._stopped = Event()
         self._forget: Callable[[], None] = lambda: None
 
     def start(self) -> None:
@@ -89,11 +92,13 @@ class Runtime:
         if not self.memberships:
             log.info("no reconciler of this process's roles is hosted; nothing to run")
             return
+        self._stopped.clear()
         self._forget = transaction.wake_with(self.dispatcher.note)
         for name, target in (
             ("compute-keeper", self.keeper.run),
             ("compute-listener", self.listener.run),
             ("compute-watchdog", self._watchdog.run),
+            ("compute-resync", self._resync),
         ):
             self._loops.append(Thread(target=target, name=name, daemon=True))
         for number in range(self.settings.threads):
@@ -119,6 +124,7 @@ class Runtime:
         if not self._loops:
             return
         self._forget()
+        self._stopped.set()
         self.dispatcher.close()
         self.keeper.retire()
         for membership in self.memberships:
@@ -138,6 +144,22 @@ class Runtime:
         self._queue.close()
         self._loops.clear()
         self._workers.clear()
+
+    def _resync(self) -> None:
+        """Resync every member now and then, on connections that are closed in between."""
+        session = Session(self._alias, "compute-resync", {"synchronous_commit": "off"})
+        while not self._stopped.wait(next_in_ms(self.settings.resync_ms) / 1_000):
+            for membership in self.memberships:
+                try:
+                    with session.cursor() as cursor:
+                        missed = resync(cursor, membership, spread_ms=self.settings.resync_ms)
+                    if missed:
+                        metrics.add("resynced", amount=missed)
+                except Exception:
+                    log.exception("resync failed; the next one tries again")
+                finally:
+                    session.close()
+                    connections.close_all()
 
     def _work(self) -> None:
         half_ttl = f"{max(1, self.settings.ttl_ms // 2)}ms"
