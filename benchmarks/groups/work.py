@@ -17,12 +17,12 @@ from better_compute.engine.runtime import Runtime
 from better_compute.store.work import Claimed
 
 KEYS = 6_000
-WRITES = 600
-BATCHED = 4_000
-JOBS = 1_500
-TASKS = 300
+WRITES = 300
+BATCHED = 3_000
+JOBS = 1_000
+TASKS = 200
 TRANSACTIONS = 10
-COMMITS = 60
+COMMITS = 50
 HOT_SECONDS = 1.0
 ENGINE = "runtime of one process, default settings (4 threads, batch 100), real leases, heartbeat and LISTEN"
 
@@ -90,7 +90,6 @@ def writes(runtime: Runtime, bare: Holder, scale: int) -> list[Figure]:
             "ours": ours(runtime, "bench.write-many", BATCHED * scale),
             "bare psycopg": beside(bare, BATCHED * scale, bare_psycopg.write_many),
         },
-        rounds=7,
         configuration={
             "ours": f"{ENGINE}; run_many: one fenced ctx.sql.transaction with one UPDATE for the batch",
             "bare psycopg": "one thread: claim, BEGIN, fence, the same UPDATE, COMMIT, finish",
@@ -104,10 +103,9 @@ def writes(runtime: Runtime, bare: Holder, scale: int) -> list[Figure]:
             "bare psycopg": beside(bare, WRITES * scale, bare_psycopg.write_each),
             "bare psycopg, no fence": beside(bare, WRITES * scale, bare_psycopg.write_each_unfenced),
         },
-        rounds=7,
         configuration={
             "ours": f"{ENGINE}; run: ctx.sql.transaction with one UPDATE through Django's cursor",
-            "bare psycopg": "one thread: claim 100; for each key BEGIN, fence, the same UPDATE, COMMIT; finish",
+            "bare psycopg": "four threads: claim 100; for each key BEGIN, fence, the same UPDATE, COMMIT; finish",
             "bare psycopg, no fence": "the same without the fence: what the fence costs",
         },
     )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,8 @@ from better_compute.store.session import connect
 from better_compute.store.work import Claimed, Ended
 
 BATCH = 100
+#: As many as our runtime has by default.
+THREADS = 4
 #: The session settings of the engine's own connection for the queue.
 QUEUE = {"enable_seqscan": "off", "plan_cache_mode": "force_generic_plan", "synchronous_commit": "off"}
 CONFIGURATION = (
@@ -29,7 +32,8 @@ class Holder:
     """A member of our own that holds one singleton lease."""
 
     queue: psycopg.Connection[Any]
-    handler: psycopg.Connection[Any]
+    handlers: Sequence[psycopg.Connection[Any]]
+    threads: ThreadPoolExecutor
     member: str
     lease: str
     epoch: int
@@ -56,9 +60,12 @@ class Holder:
 
 @contextmanager
 def holder(kind: str) -> Iterator[Holder]:
-    """Register a member that stays for a day, take ``singleton:<kind>``, and close both connections after it."""
+    """Register a member that stays for a day, take ``singleton:<kind>``, and close its connections after it."""
     member, lease = str(uuid.uuid4()), f"singleton:{kind}"
-    with connect("default", "bench-queue", QUEUE) as queue, connect("default", "bench-handler", {}) as handler:
+    with ExitStack() as stack:
+        queue = stack.enter_context(connect("default", "bench-queue", QUEUE))
+        handlers = [stack.enter_context(connect("default", "bench-handler", {})) for _ in range(THREADS)]
+        threads = stack.enter_context(ThreadPoolExecutor(THREADS))
         with queue.cursor() as cursor:
             cursor.execute(
                 "INSERT INTO compute_workers (id, role, host, pid, started_at, expires_at) "
@@ -68,32 +75,41 @@ def holder(kind: str) -> Iterator[Holder]:
             cursor.execute(leases.ENSURE_LEASES, [[lease]])
             cursor.execute(leases.ACQUIRE, {"names": [lease], "id": member})
             epoch = cursor.fetchall()[0][1]
-        yield Holder(queue, handler, member, lease, epoch, kind)
+        yield Holder(queue, handlers, threads, member, lease, epoch, kind)
 
 
-FENCE_AND_WRITE = "UPDATE bench_rows SET runs = runs + 1 WHERE key = %s"
+WRITE = "UPDATE bench_rows SET runs = runs + 1 WHERE key = %s"
 WRITE_MANY = "UPDATE bench_rows SET runs = runs + 1 WHERE key = ANY(%s)"
 
 
 def write_each(holding: Holder, claims: Sequence[Claimed]) -> None:
-    """One fenced transaction with one write for each key."""
-    for claimed in claims:
-        with holding.handler.transaction(), holding.handler.cursor() as cursor:
-            cursor.execute(leases.FENCE, [holding.lease, holding.member, holding.epoch])
-            cursor.fetchall()
-            cursor.execute(FENCE_AND_WRITE, [claimed.key])
+    """One fenced transaction with one write for each key, on as many threads as our runtime has."""
+    _each(holding, claims, fenced=True)
 
 
 def write_each_unfenced(holding: Holder, claims: Sequence[Claimed]) -> None:
     """The same without the fence: what is left is what the fence costs."""
-    for claimed in claims:
-        with holding.handler.transaction(), holding.handler.cursor() as cursor:
-            cursor.execute(FENCE_AND_WRITE, [claimed.key])
+    _each(holding, claims, fenced=False)
+
+
+def _each(holding: Holder, claims: Sequence[Claimed], *, fenced: bool) -> None:
+    def work_through(part: tuple[psycopg.Connection[Any], Sequence[Claimed]]) -> None:
+        handler, keys = part
+        for claimed in keys:
+            with handler.transaction(), handler.cursor() as cursor:
+                if fenced:
+                    cursor.execute(leases.FENCE, [holding.lease, holding.member, holding.epoch])
+                    cursor.fetchall()
+                cursor.execute(WRITE, [claimed.key])
+
+    parts = [(handler, claims[number :: len(holding.handlers)]) for number, handler in enumerate(holding.handlers)]
+    list(holding.threads.map(work_through, parts))
 
 
 def write_many(holding: Holder, claims: Sequence[Claimed]) -> None:
     """One fenced transaction with one statement for all keys."""
-    with holding.handler.transaction(), holding.handler.cursor() as cursor:
+    handler = holding.handlers[0]
+    with handler.transaction(), handler.cursor() as cursor:
         cursor.execute(leases.FENCE, [holding.lease, holding.member, holding.epoch])
         cursor.fetchall()
         cursor.execute(WRITE_MANY, [[claimed.key for claimed in claims]])
