@@ -68,8 +68,6 @@ def write(folder: Path) -> None:
         for number in range(1, MIGRATIONS + 1):
             template = FIRST if number == 1 else NEXT
             text = template.format(base="ComputeMigration", dependencies=previous, number=number)
-                base="ComputeMigration", dependencies=previous, number=number
-            )
             name = f"{number:04}_step"
             (package / "migrations" / f"{name}.py").write_text(text)
             previous = [(f"plg_m{module:02}", name)]
