@@ -9,6 +9,8 @@ from threading import Event, Thread
 from typing import Any, ClassVar, Final
 
 from celery import bootsteps
+from celery.platforms import EX_FAILURE
+from celery.worker import state
 from django.db import Error as DatabaseProblem, connections
 
 from better_compute import conf, hosting, ledger
@@ -68,16 +70,18 @@ class ComputeStep(bootsteps.StartStopStep):  # type: ignore[misc]
     terminate = stop
 
     def _begin(self, worker: Any) -> None:
-        roles = _roles()
+        roles: list[Role] = []
         while not self._stopping.is_set():
             try:
+                roles = _roles()
                 if self._migrated():
                     hosting.initialize(",".join(roles), connections_held=connections_held() + hosting.CONNECTIONS)
                     break
             except ComputeError as error:
                 if error.code is not ErrorCode.STORAGE_BUSY:
                     log.critical("this worker cannot run: %s", error)
-                    worker.stop(exitcode=1) if hasattr(worker, "stop") else None
+                    # The consumer's loop sees it and shuts down on the main thread.
+                    state.should_stop = EX_FAILURE
                     return
                 log.warning("waiting for the database: %s", error)
             except DatabaseProblem as error:

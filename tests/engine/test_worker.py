@@ -43,6 +43,12 @@ def test_prefork_is_refused_with_the_mend(start_worker: Start) -> None:
     assert "Start one worker a core" in worker.text()
 
 
+def test_a_worker_that_cannot_run_says_why_and_ends(start_worker: Start) -> None:
+    worker = start_worker(COMPUTE_ROLES="placers")
+    assert worker.wait(20) == 1
+    assert "COMPUTE_ROLES names placers, which is no worker role. Use all, controllers or scheduler." in worker.text()
+
+
 def test_a_periodic_key_comes_back(start_worker: Start) -> None:
     start_worker()
     eventually(lambda: len(told("ran", "beat")) >= 3)
