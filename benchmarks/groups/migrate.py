@@ -17,8 +17,8 @@ from benchmarks.database import own_database
 from benchmarks.harness import Contest, Figure, Group
 from benchmarks.peers import django_migrate
 
-ROUNDS = 15
-RUNS = 3
+ROUNDS = 11
+RUNS = 2
 
 
 def timed(run: Callable[[], Any], runs: int = RUNS) -> Callable[[], float]:
