@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         define_usage_sink as define_usage_sink,
     )
     from better_compute.contract.findings import Finding as Finding, Report as Report
+    from better_compute.contract.generations import require_generation as require_generation
     from better_compute.contract.methods import (
         Catalog as Catalog,
         Empty as Empty,
@@ -93,6 +94,7 @@ _HOME = {
         "define_usage_sink",
     ),
     "better_compute.contract.findings": ("Finding", "Report"),
+    "better_compute.contract.generations": ("require_generation",),
     "better_compute.contract.methods": (
         "Catalog",
         "Empty",
