@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from better_compute import doctor, hosting, registry
+from better_compute import doctor, registry
 from better_compute.contract.findings import Report
 from better_compute.contract.ports import ModuleContext
+from better_compute.engine import hosting
 from better_compute.engine.contexts import module_context
 from better_compute.engine.jobs import Jobs
 from better_compute.envelope.api import Api, call_method

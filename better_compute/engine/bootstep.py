@@ -13,9 +13,10 @@ from celery.platforms import EX_FAILURE
 from celery.worker import state
 from django.db import Error as DatabaseProblem, connections
 
-from better_compute import conf, hosting, ledger
+from better_compute import conf, ledger
 from better_compute.contract.errors import ComputeError, ErrorCode
 from better_compute.contract.reconcilers import Role
+from better_compute.engine import hosting
 from better_compute.engine.runtime import ROLES, Runtime, connections_held
 
 log: Final = logging.getLogger(__name__)

@@ -15,8 +15,9 @@ import pytest
 from django.db import connection
 from django.test import override_settings
 
-from better_compute import ComputeError, ErrorCode, compute, hosting, ledger, registry
+from better_compute import ComputeError, ErrorCode, compute, ledger, registry
 from better_compute.contract.module import ModuleSpec
+from better_compute.engine import hosting
 from better_compute.store import presence
 from tests.registry.specs import module
 
