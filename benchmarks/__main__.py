@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -95,4 +96,6 @@ def _samples(contest: dict[str, Any]) -> Samples:
 
 
 if __name__ == "__main__":
+    # Ended from outside, it still drops its databases and stops its servers.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     sys.exit(main())

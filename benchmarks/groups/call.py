@@ -16,8 +16,8 @@ from benchmarks.wsgi_client import Caller
 from better_compute.envelope import tokens
 
 #: Many short rounds: what else the machine does then falls on both sides alike.
-CALLS = 60
-ROUNDS = 41
+CALLS = 50
+ROUNDS = 25
 TENANT = "t1"
 CONFIGURATION = {
     "ours": "ComputeViewSet method through WSGIHandler; superuser's token, persistent connection, no middleware",
