@@ -43,6 +43,17 @@ def test_prefork_is_refused_with_the_mend(start_worker: Start) -> None:
     assert "Start one worker a core" in worker.text()
 
 
+def test_the_role_that_serves_is_enough_to_run_and_to_bury(start_worker: Start, app_url: str) -> None:
+    first = start_worker(DATABASE_URL=app_url, PLANT_TTL_MS="30000", PLANT_TICK_MS="1000")
+    ready(first)
+    enqueue("plant.marks", "one")
+    eventually(lambda: told("ran", "one"))
+    second = start_worker(DATABASE_URL=app_url, PLANT_TTL_MS="30000", PLANT_TICK_MS="1000")
+    eventually(lambda: second.holds())
+    first.kill()
+    ready(second)
+
+
 def test_a_worker_that_cannot_run_says_why_and_ends(start_worker: Start) -> None:
     worker = start_worker(COMPUTE_ROLES="placers")
     assert worker.wait(20) == 1
