@@ -23,6 +23,7 @@ CORE_CHECKS: Final[tuple[Callable[[str], Iterable[Finding]], ...]] = (
     migrations.check,
     work.waiting,
     work.stuck,
+    work.paused,
     workers.unheld,
     clocks.check,
     processes.fingerprints,

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Final
 
+from django.db import connections
+
 from better_compute import registry
 from better_compute.contract.findings import Finding
-from better_compute.store import clock, health, overview
+from better_compute.store import clock, health, overview, pauses
 
 #: A key that is due for longer is a warning, and for longer still an error.
 LATE: Final = timedelta(minutes=1)
@@ -58,6 +60,21 @@ def stuck(using: str) -> Iterator[Finding]:
             f"{' and more' if found.count > len(found.keys) else ''}.",
             fix="See the key's last error under Work; mend its cause, then requeue the key.",
             count=found.count,
+        )
+
+
+def paused(using: str) -> Iterator[Finding]:
+    """What an operator has paused and may have forgotten."""
+    with connections[using].cursor() as cursor:
+        found = pauses.listed(cursor)
+    for each in found:
+        why = f": {each.reason}" if each.reason else ""
+        what, _, name = each.scope.partition(":")
+        yield Finding(
+            check="work.paused",
+            severity="warning",
+            message=f"The {what} {name} has been paused by {each.by} since {each.since:%Y-%m-%d %H:%M} UTC{why}.",
+            fix=f"Run `manage.py compute resume --{what} {name}` when the incident is over.",
         )
 
 

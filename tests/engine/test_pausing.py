@@ -10,6 +10,7 @@ from contextlib import redirect_stdout
 import pytest
 from django.core.management import CommandError, call_command
 
+from better_compute import doctor
 from better_compute.engine import pausing
 
 from .conftest import Worker, ask, enqueue, eventually, queued, told
@@ -22,13 +23,16 @@ def run(*arguments: str) -> str:
     return output.getvalue()
 
 
-@pytest.mark.django_db
+@pytest.mark.django_db(transaction=True)
 def test_a_kind_is_paused_listed_and_resumed() -> None:
     assert run("pause", "--kind", "acme.widgets", "--reason", "incident 7") == (
         "kind:acme.widgets is paused; keys wait in the queue until `compute resume`.\n"
     )
     assert "kind:acme.widgets  since" in run("paused")
     assert "incident 7" in run("paused")
+    [finding] = [each for each in doctor.report().findings if each.check == "work.paused"]
+    assert finding.message.startswith("The kind acme.widgets has been paused by ")
+    assert finding.fix == "Run `manage.py compute resume --kind acme.widgets` when the incident is over."
     assert run("resume", "--kind", "acme.widgets") == "kind:acme.widgets goes on.\n"
     assert run("paused") == ""
 
