@@ -42,6 +42,8 @@ class Turns:
     settings: conf.Worker
     #: Thread ident to what it runs.
     running: dict[int, Running] = field(default_factory=dict)
+    #: Members whose row names keys.
+    _noted: set[str] = field(default_factory=set)
 
     def run_next(self) -> bool:
         """Wait for a lane and take one turn of it; False when the process stops."""
@@ -62,6 +64,7 @@ class Turns:
         limit = lane.limit(self.settings.batch)
         claims, full = self._claim(lane, limit)
         if not claims:
+            self._say_idle(lane)
             return full, self._next_due(lane)
         try:
             self._note(lane)
@@ -135,20 +138,26 @@ class Turns:
             with self.dispatcher.changed:
                 running = self.dispatcher.running_of(lane.membership)
             leases.note_running(cursor, lane.membership.id, running)
+        self._noted.add(lane.membership.id)
 
     def _release(self, lane: Lane, claims: Sequence[tuple[Claimed, Hold]]) -> None:
         with self.dispatcher.changed:
             for claimed, _ in claims:
                 lane.running.pop(claimed.key, None)
-            nothing_runs = not self.dispatcher.running_of(lane.membership)
-        if nothing_runs:
-            self._note_quietly(lane)
 
-    def _note_quietly(self, lane: Lane) -> None:
-        try:
-            self._note(lane)
-        except psycopg.Error:
-            log.debug("could not say that %s is idle; its last keys may be taken for suspects", lane.membership.id)
+    def _say_idle(self, lane: Lane) -> None:
+        """Clear the note once nothing runs, so that a later death makes no suspects; every busy spell ends here."""
+        member = lane.membership.id
+        with self.dispatcher.changed:
+            stale = member in self._noted and not self.dispatcher.running_of(lane.membership)
+        if stale:
+            with self.queue.cursor() as cursor:
+                with self.dispatcher.changed:
+                    # Another thread may have begun meanwhile; its keys must stay named.
+                    running = self.dispatcher.running_of(lane.membership)
+                leases.note_running(cursor, member, running)
+                if not running:
+                    self._noted.discard(member)
 
     def _may_start(self, lane: Lane, hold: Hold) -> bool:
         return (
