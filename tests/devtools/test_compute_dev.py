@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -23,10 +24,12 @@ SECONDS = 120.0
 
 
 @pytest.fixture
-def environment(tmp_path: Path) -> dict[str, str]:
+def environment(tmp_path: Path) -> Iterator[dict[str, str]]:
     left_out = ("DATABASE_URL", "CELERY_BROKER_URL", "COMPUTE_APP_ROLE", "DJANGO_SETTINGS_MODULE")
     kept = {name: value for name, value in os.environ.items() if name not in left_out}
-    return {**kept, "COMPUTE_DEV_DIR": str(tmp_path), "PYTHONUNBUFFERED": "1"}
+    yield {**kept, "COMPUTE_DEV_DIR": str(tmp_path), "PYTHONUNBUFFERED": "1"}
+    for link in tmp_path.glob("*/elsewhere"):
+        shutil.rmtree(link.readlink())
 
 
 def compute_dev(environment: dict[str, str], *words: str) -> subprocess.Popen[str]:
