@@ -44,6 +44,7 @@ STATIC_URL = "/static/"
 
 INSTALLED_APPS = [
     *better_compute.installed_apps(),
+    "compute_modules.iam",
     "example_project.acme_widgets",
     "django.contrib.auth",
     "django.contrib.contenttypes",

@@ -1,0 +1,11 @@
+"""The module's methods, one file a group or two."""
+
+from .break_glass import BreakGlass
+from .decisions import Iam
+from .grants import Grants
+from .roles import Roles
+from .services import ServiceAccounts
+from .tokens import Tokens
+from .tree import TenantTree
+
+__all__ = ["BreakGlass", "Grants", "Iam", "Roles", "ServiceAccounts", "TenantTree", "Tokens"]

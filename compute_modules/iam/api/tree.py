@@ -1,0 +1,161 @@
+"""``tenantTree.*``: tenants and where they stand."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal
+
+from better_compute import (
+    ComputeError,
+    ComputeViewSet,
+    ErrorCode,
+    Input,
+    Meta,
+    MethodContext,
+    Output,
+    Resource,
+    TenantId,
+    compute_method,
+)
+from compute_modules.iam import giving, grants, principals, tree
+from compute_modules.iam.giving import Gift
+from compute_modules.iam.grants import NewGrant
+from compute_modules.iam.models import TenantKind
+from compute_modules.iam.patterns import EVERYTHING
+from compute_modules.iam.projection import projection
+from compute_modules.iam.roles import OWNER
+
+from .inputs import READ, Label, Limit, Pattern, PrincipalId, TenantInput, of_tenant
+
+TENANTS: Final = "compute:iam:manage-tenants"
+Ceiling = Annotated[list[Pattern], Meta(max_length=100)]
+
+
+class CreateInput(Input):
+    """A tenant below another one; its owner, if named, is granted everything there by the caller, who must hold it."""
+
+    parent_id: TenantId
+    tenant_id: TenantId
+    kind: Literal["organisation", "project"]
+    name: Label
+    owner: PrincipalId | None = None
+    ceiling: Ceiling | None = None
+
+
+class CeilingInput(Input):
+    """What may be done at all in a tenant and below it; null sets no bound. Said by the tenant above."""
+
+    parent_id: TenantId
+    tenant_id: TenantId
+    ceiling: Ceiling | None
+
+
+class ListInput(Input):
+    """The tenants right below one; a page begins after this tenant."""
+
+    tenant_id: TenantId
+    after: TenantId | None = None
+    limit: Limit = 50
+
+
+class Tenant(Output):
+    """A tenant's place. ``path`` begins at the root."""
+
+    id: str
+    parent_id: str | None
+    kind: str
+    name: str
+    path: list[str]
+    ceiling: list[str] | None
+
+
+class TenantPage(Output):
+    """Tenants by id; ``next`` is the ``after`` of the next page, null on the last one."""
+
+    tenants: list[Tenant]
+    next: str | None
+
+
+def _shown(node: tree.Node) -> Tenant:
+    return Tenant(
+        id=node.id,
+        parent_id=node.parent_id,
+        kind=node.kind,
+        name=node.name,
+        path=list(node.path),
+        ceiling=None if node.ceiling is None else list(node.ceiling),
+    )
+
+
+def _of_parent(input: CreateInput | CeilingInput) -> Resource:
+    return Resource("tenant", input.parent_id)
+
+
+class TenantTree(ComputeViewSet):
+    """The tree of tenants."""
+
+    @compute_method(action=TENANTS, kind="mutation", resource=_of_parent)
+    def create(self, ctx: MethodContext, input: CreateInput) -> Tenant:
+        """Make a tenant below another one."""
+        grants.begin(ctx)
+        parent = tree.require(ctx, input.parent_id)
+        if input.ceiling is not None:
+            grants.check_patterns(ctx, input.ceiling)
+        node = tree.create(
+            ctx,
+            id=input.tenant_id,
+            parent=parent,
+            kind=TenantKind(input.kind),
+            name=input.name,
+            ceiling=input.ceiling,
+        )
+        if input.owner is not None:
+            self._own(ctx, node.id, input.owner)
+        ctx.events.publish(
+            type="iam.tenant-created",
+            tenant_id=node.id,
+            subject=f"tenant/{node.id}",
+            data={"parent": parent.id, "kind": node.kind, "owner": input.owner},
+        )
+        return _shown(node)
+
+    @compute_method(action=TENANTS, kind="mutation", resource=_of_parent)
+    def set_ceiling(self, ctx: MethodContext, input: CeilingInput) -> Tenant:
+        """Bound what may be done in a tenant and below; said by the tenant above it, within its own ceiling."""
+        grants.begin(ctx)
+        node = tree.require(ctx, input.tenant_id)
+        if node.parent_id != input.parent_id:
+            raise ComputeError(
+                ErrorCode.NOT_FOUND,
+                f"There is no tenant {input.tenant_id!r} right below {input.parent_id!r}.",
+                mend="tenantTree.list shows them.",
+            )
+        if input.ceiling is not None:
+            grants.check_patterns(ctx, input.ceiling)
+        changed = tree.set_ceiling(ctx, node, input.ceiling)
+        ctx.events.publish(
+            type="iam.ceiling-set",
+            tenant_id=node.id,
+            subject=f"tenant/{node.id}",
+            data={"ceiling": input.ceiling},
+        )
+        return _shown(changed)
+
+    @compute_method(action=READ, kind="query", resource=of_tenant)
+    def get(self, ctx: MethodContext, input: TenantInput) -> Tenant:
+        """Show where a tenant stands."""
+        return _shown(tree.require(ctx, input.tenant_id))
+
+    @compute_method(action=READ, kind="query", resource=of_tenant)
+    def list(self, ctx: MethodContext, input: ListInput) -> TenantPage:
+        """List the tenants right below one, except those that `get` would refuse to this caller."""
+        found = tree.children(ctx, input.tenant_id, after=input.after or "", limit=input.limit)
+        page = [_shown(node) for node in found if ctx.permits(READ, Resource("tenant", node.id), node.id)]
+        return TenantPage(tenants=page, next=found[-1].id if len(found) == input.limit else None)
+
+    @staticmethod
+    def _own(ctx: MethodContext, tenant_id: str, owner: str) -> None:
+        reading = projection.read(ctx)
+        principals.ensure(ctx, owner, by=ctx.principal.id)
+        giving.require(ctx, reading.facts, Gift(EVERYTHING, tenant_id, inherit=True), reading.at)
+        wanted = NewGrant(principal=owner, tenant=tenant_id, role=OWNER, inherit=True, reason="created with the tenant")
+        grants.insert(ctx, wanted, reading)

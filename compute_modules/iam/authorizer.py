@@ -1,0 +1,53 @@
+"""The authorizer that judges by this module's grants: ``COMPUTE["IAM"] = "compute_modules.iam.authorizer.Grants"``."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from better_compute import Decision, ModuleContext, Principal, Resource, compute
+
+from .apps import Options
+from .evaluation import Narrowing, Question, judge
+from .projection import projection
+
+
+class Grants:
+    """Default deny; see :func:`compute_modules.iam.evaluation.judge` for the order.
+
+    Code of this process (kind ``internal``) is trusted, within the tenant it names if it names one. What concerns the
+    installation is judged at the root tenant. A Django superuser has what was granted to it and nothing more.
+    """
+
+    def authorize(self, principal: Principal, action: str, resource: Resource, tenant_id: str | None) -> Decision:
+        """Judge one call in its transaction; see :class:`better_compute.contract.ports.Authorizer`."""
+        if principal.kind == "internal" and principal.user is None and not principal.acts_for:
+            return Decision(principal.tenant_id in (None, tenant_id), visible=False, reason="OTHER_TENANT")
+        if principal.user is not None and not principal.user.is_active:
+            return Decision(False, visible=False, reason="PRINCIPAL_DISABLED")
+        ctx = compute.context("iam")
+        reading = projection.read(ctx)
+        verdict = judge(reading.facts, question(ctx, principal, action, resource, tenant_id, reading.at))
+        return Decision(verdict.allowed, visible=verdict.visible or tenant_id is None, reason=verdict.reason)
+
+
+def question(
+    ctx: ModuleContext, principal: Principal, action: str, resource: Resource, tenant_id: str | None, at: datetime
+) -> Question:
+    """What a call asks. A core token narrows its user's rights to the token's tenant."""
+    options: Options = ctx.options
+    narrowed = principal.narrowed_to
+    if narrowed is None and principal.tenant_id is not None:
+        narrowed = Narrowing(tenant_id=principal.tenant_id)
+    return Question(
+        principal=principal.acts_for or principal.id,
+        action=action,
+        tenant=options.root_tenant_id if tenant_id is None else tenant_id,
+        at=at,
+        resource=(resource.type, resource.id),
+        narrowed=narrowed,
+    )
+
+
+def whole(tenant_id: str) -> Resource:
+    """The tenant as a whole."""
+    return Resource("tenant", tenant_id)

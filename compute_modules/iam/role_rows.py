@@ -1,0 +1,139 @@
+"""Roles that a tenant makes for itself and the tenants below it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from better_compute import ComputeError, ErrorCode, MethodContext, ModuleContext
+
+from . import giving, grants
+from .facts import Facts
+from .giving import Gift
+from .patterns import Patterns, Rights
+from .projection import Reading
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """A tenant's own role."""
+
+    id: str
+    tenant_id: str
+    name: str
+    permits: list[str]
+    but_not: list[str]
+
+
+def create(ctx: MethodContext, *, tenant_id: str, name: str, permits: Sequence[str], but_not: Sequence[str]) -> Role:
+    """Make a role. Raises CONFLICT when the tenant has one of this name; making it gives nobody anything yet."""
+    grants.begin(ctx)
+    _check(ctx, permits, but_not)
+    id = f"{tenant_id}/{name}"
+    made = ctx.sql.query(
+        """
+        INSERT INTO compute_iam_roles (id, tenant_id, name, permits, but_not) VALUES (%s, %s, %s, %s::jsonb, %s::jsonb)
+        ON CONFLICT (id) DO UPDATE SET permits = EXCLUDED.permits, but_not = EXCLUDED.but_not, deleted_at = NULL
+        WHERE compute_iam_roles.deleted_at IS NOT NULL
+        """,
+        [id, tenant_id, name, _json(permits), _json(but_not)],
+    )
+    if made.row_count != 1:
+        raise ComputeError(ErrorCode.CONFLICT, f"The role {id!r} exists.", mend="Change it with roles.update.")
+    _tell(ctx, "iam.role-created", tenant_id, id)
+    return read(ctx, id)
+
+
+def update(ctx: MethodContext, role_id: str, *, permits: Sequence[str], but_not: Sequence[str]) -> Role:
+    """Change what a role conveys, for everybody who has it.
+
+    Raises
+    ------
+    ComputeError
+        ACCESS_DENIED when it would convey more, wherever it is granted, than the caller could give there.
+    """
+    reading = grants.begin(ctx)
+    _check(ctx, permits, but_not)
+    role = read(ctx, role_id)
+    rights = Rights(Patterns(tuple(permits)), Patterns(tuple(but_not)))
+    for gift in _conveyed(reading, role_id, rights):
+        giving.require(ctx, reading.facts, gift, reading.at)
+    ctx.sql.query(
+        "UPDATE compute_iam_roles SET permits = %s::jsonb, but_not = %s::jsonb WHERE id = %s",
+        [_json(permits), _json(but_not), role_id],
+    )
+    _tell(ctx, "iam.role-changed", role.tenant_id, role_id)
+    return read(ctx, role_id)
+
+
+def delete(ctx: MethodContext, role_id: str) -> Role:
+    """End a role that no grant conveys. Raises IN_USE while one does."""
+    reading = grants.begin(ctx)
+    role = read(ctx, role_id)
+    users = [
+        grant for grant in _granted(reading.facts, role_id) if grant.expires_at is None or grant.expires_at > reading.at
+    ]
+    if users:
+        raise ComputeError(
+            ErrorCode.IN_USE,
+            f"{len(users)} grants convey the role {role_id!r}, one of them to {users[0].principal}.",
+            mend="Revoke them first; grants.list with this role shows them.",
+        )
+    ctx.sql.query("UPDATE compute_iam_roles SET deleted_at = compute_now() WHERE id = %s", [role_id])
+    _tell(ctx, "iam.role-deleted", role.tenant_id, role_id)
+    return role
+
+
+def read(ctx: ModuleContext, role_id: str) -> Role:
+    """A tenant's own role. Raises NOT_FOUND."""
+    rows = ctx.sql.query(
+        "SELECT id, tenant_id, name, permits, but_not FROM compute_iam_roles WHERE id = %s AND deleted_at IS NULL",
+        [role_id],
+    ).rows
+    if not rows:
+        raise ComputeError(ErrorCode.NOT_FOUND, f"There is no role {role_id!r}.", mend="roles.list shows them.")
+    return _role(rows[0])
+
+
+def of_tenants(ctx: ModuleContext, tenant_ids: Sequence[str]) -> list[Role]:
+    """The own roles of these tenants, by id."""
+    rows = ctx.sql.query(
+        "SELECT id, tenant_id, name, permits, but_not FROM compute_iam_roles"
+        " WHERE tenant_id = ANY(%s) AND deleted_at IS NULL ORDER BY id",
+        [list(tenant_ids)],
+    ).rows
+    return [_role(row) for row in rows]
+
+
+def _conveyed(reading: Reading, role_id: str, rights: Rights) -> list[Gift]:
+    return [
+        Gift(rights, grant.tenant, grant.inherit, grant.resource, grant.expires_at)
+        for grant in _granted(reading.facts, role_id)
+        if grant.effect == "permit"
+    ]
+
+
+def _granted(facts: Facts, role_id: str) -> list[Any]:
+    return [grant for holdings in facts.holdings.values() for grant in holdings.by_id.values() if grant.role == role_id]
+
+
+def _check(ctx: ModuleContext, permits: Sequence[str], but_not: Sequence[str]) -> None:
+    grants.check_patterns(ctx, [*permits, *but_not])
+
+
+def _tell(ctx: ModuleContext, type: str, tenant_id: str, role_id: str) -> None:
+    ctx.events.publish(type=type, tenant_id=tenant_id, subject=f"role/{role_id}", data={"role": role_id})
+
+
+def _json(texts: Sequence[str]) -> str:
+    return msgspec.json.encode(list(texts)).decode()
+
+
+def _role(row: dict[str, Any]) -> Role:
+    permits, but_not = (
+        msgspec.json.decode(row[name]) if isinstance(row[name], str) else row[name] for name in ("permits", "but_not")
+    )
+    return Role(row["id"], row["tenant_id"], row["name"], permits, but_not)

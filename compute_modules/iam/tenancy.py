@@ -1,0 +1,41 @@
+"""What happens to a tenant's people, grants and tokens, and to the tenants below it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from better_compute import DONE, SYNC_AGAIN, ModuleContext, Outcome
+
+from . import tree
+
+#: Most rows of each kind that one call ends.
+BATCH: Final = 100
+
+_ENDING: Final = {
+    "grants": "UPDATE compute_iam_grants SET revoked_at = compute_now(), revoked_by = 'tenancy' WHERE id IN"
+    " (SELECT id FROM compute_iam_grants WHERE tenant_id = %s AND revoked_at IS NULL LIMIT %s)",
+    "tokens": "UPDATE compute_iam_tokens SET revoked_at = compute_now() WHERE id IN"
+    " (SELECT id FROM compute_iam_tokens WHERE home_tenant_id = %s AND revoked_at IS NULL LIMIT %s)",
+    "services": "UPDATE compute_iam_principals SET disabled_at = compute_now() WHERE id IN"
+    " (SELECT id FROM compute_iam_principals WHERE tenant_id = %s AND disabled_at IS NULL LIMIT %s)",
+    "roles": "UPDATE compute_iam_roles SET deleted_at = compute_now() WHERE id IN"
+    " (SELECT id FROM compute_iam_roles WHERE tenant_id = %s AND deleted_at IS NULL LIMIT %s)",
+}
+
+
+def tenant_deleted(ctx: ModuleContext, tenant_id: str) -> Outcome:
+    """Delete the tenants below, wait for their end, and then end what stands at this one.
+
+    Its owners keep their rights until the tenants below are gone: they may have to mend what blocks those.
+    """
+    remaining = False
+    after = ""
+    while page := tree.children(ctx, tenant_id, after=after, limit=BATCH):
+        for child in page:
+            ctx.tenants.delete(child.id, reason=f"{tenant_id} is deleted")
+            remaining = remaining or ctx.tenants.state(child.id) != "torn_down"
+        after = page[-1].id
+    if remaining:
+        return SYNC_AGAIN
+    full = [ctx.sql.query(statement, [tenant_id, BATCH]).row_count == BATCH for statement in _ENDING.values()]
+    return SYNC_AGAIN if any(full) else DONE
