@@ -8,12 +8,11 @@ from typing import Any, Final
 
 import msgspec
 
-from better_compute import ComputeError, ErrorCode, ModuleContext
+from better_compute import ComputeError, ErrorCode, Expression, ModuleContext
 
 from .apps import Options
 from .models import MAX_DEPTH, TenantKind
 from .patterns import Patterns, covers
-from .projection import projection
 
 #: kind -> the kinds that may stand right above it.
 ABOVE: Final = {
@@ -36,7 +35,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class TreePort:
-    """Port ``tenant-tree``; places never change, so what is known of one stays true."""
+    """Port ``tenant-tree``."""
 
     ctx: ModuleContext
 
@@ -45,13 +44,12 @@ class TreePort:
         options: Options = self.ctx.options
         return options.root_tenant_id
 
-    def ancestors(self, tenant_id: str) -> Sequence[str]:
-        """The tenants above, the topmost first and without the root."""
-        path = projection.known.path(tenant_id)
-        if not path:
-            node = find(self.ctx, tenant_id)
-            path = () if node is None else node.path
-        return path[1:-1]
+    def lineage(self, tenant_id: str) -> Expression:
+        """The tenant and those above it, by its row; the tenant alone when it has no place."""
+        return Expression(
+            "ARRAY(SELECT %s UNION SELECT jsonb_array_elements_text(path) FROM compute_iam_tenants WHERE id = %s)",
+            [tenant_id, tenant_id],
+        )
 
 
 def ensure_root(ctx: ModuleContext) -> None:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set as AbstractSet
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Final, Literal
 
-from better_compute import ComputeError, ErrorCode, ModuleContext
+import msgspec
+
+from better_compute import ComputeError, ErrorCode, Expression, ModuleContext
 
 from . import records, states
 from .states import State, Verb
+
+#: Null when every tenant is active, as almost always.
+_ADMIT: Final = """(
+  SELECT json_agg(json_build_array(tenant_id, state, reason)) FROM compute_admit_tenants({lineage}, {hold})
+)::text"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,18 +25,28 @@ class TenantsPort:
 
     ctx: ModuleContext
 
+    def reading(self, tenant_id: str) -> Expression:
+        """The tenants of the line that are not active."""
+        return self._admission(tenant_id, hold=False)
+
     def admit(
-        self, tenant_id: str, *, kind: Literal["mutation", "query"], also_while: AbstractSet[str] = frozenset()
+        self,
+        tenant_id: str,
+        *,
+        kind: Literal["mutation", "query"],
+        also_while: AbstractSet[str] = frozenset(),
+        read: tuple[Any] | None = None,
     ) -> None:
-        """Refuse what the state of the tenant, or of one above it, does not allow; one round trip."""
-        found = self.ctx.sql.query(
-            "SELECT tenant_id, state, reason FROM compute_admit_tenants(%s, %s)",
-            [[*self._above(tenant_id), tenant_id], kind == "mutation"],
-        )
-        for row in found.rows:
-            state = State(row["state"])
+        """Refuse what the state of the tenant, or of one above it, does not allow; at most one round trip."""
+        if read is None or kind == "mutation":
+            admission = self._admission(tenant_id, hold=kind == "mutation")
+            rows = self.ctx.sql.query(f"SELECT {admission.sql} AS found", admission.params).rows
+            read = (rows[0]["found"],)
+        if read[0] is None:
+            return
+        for id, state, reason in msgspec.json.decode(read[0], type=list[tuple[str, State, str]]):
             if not states.admits(state, kind, also_while):
-                raise states.refusal(row["tenant_id"], state, row["reason"], asked_for=tenant_id)
+                raise states.refusal(id, state, reason, asked_for=tenant_id)
 
     def delete(self, tenant_id: str, *, reason: str) -> bool:
         """Begin a teardown unless it has begun."""
@@ -43,9 +60,10 @@ class TenantsPort:
         """The tenant's own state."""
         return records.read(self.ctx, tenant_id).state.value
 
-    def _above(self, tenant_id: str) -> Sequence[str]:
+    def _admission(self, tenant_id: str, *, hold: bool) -> Expression:
         tree = self.ctx.hosted.port("tenant-tree")
-        return () if tree is None else tree.ancestors(tenant_id)
+        lineage = Expression("ARRAY[%s]::text[]", [tenant_id]) if tree is None else tree.lineage(tenant_id)
+        return Expression(_ADMIT.format(lineage=lineage.sql, hold="true" if hold else "false"), lineage.params)
 
 
 def change(ctx: ModuleContext, tenant_id: str, verb: Verb, reason: str) -> records.Record:
