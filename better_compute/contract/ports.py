@@ -14,6 +14,14 @@ from better_compute.contract.reconcilers import Outcome
 
 
 @dataclass(frozen=True, slots=True)
+class Expression:
+    """A scalar SQL expression with ``%s`` parameters, to stand in a statement that someone else runs."""
+
+    sql: str
+    params: Sequence[Any] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class QueryResult:
     """What a statement answered: rows as dictionaries, and how many rows it returned or touched."""
 
@@ -159,12 +167,24 @@ class Authorizer(Protocol):
 class Tenants(Protocol):
     """The states of tenants; the tenancy module serves it."""
 
-    def admit(self, tenant_id: str, *, kind: Literal["mutation", "query"], also_while: AbstractSet[str] = ...) -> None:
+    def reading(self, tenant_id: str) -> Expression:
+        """What :meth:`admit` has to know for a query, for the first statement of the call; it takes no lock."""
+        ...
+
+    def admit(
+        self,
+        tenant_id: str,
+        *,
+        kind: Literal["mutation", "query"],
+        also_while: AbstractSet[str] = ...,
+        read: tuple[Any] | None = ...,
+    ) -> None:
         """Refuse to go on unless the tenant, and every tenant above it, is in a state that allows it.
 
         The envelope asks before every handler; a reconciler asks before it adds anything to a tenant. For a
         mutation it holds off a suspension or deletion of those tenants until the open transaction ends, so that
-        nothing can be added to a tenant that is being deleted.
+        nothing can be added to a tenant that is being deleted. ``read`` is what :meth:`reading` came to in this
+        transaction, in a tuple of one; a query that has it needs no round trip.
 
         Raises
         ------
@@ -189,8 +209,8 @@ class TenantTree(Protocol):
         """The tenant above all others, which can be neither suspended nor deleted."""
         ...
 
-    def ancestors(self, tenant_id: str) -> Sequence[str]:
-        """The tenants above ``tenant_id``, the topmost first and without the root; empty when it has no place."""
+    def lineage(self, tenant_id: str) -> Expression:
+        """A ``text[]`` of ``tenant_id`` and every tenant above it, in no order; the root may be left out."""
         ...
 
 

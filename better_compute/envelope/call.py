@@ -22,7 +22,7 @@ from better_compute import conf, registry
 from better_compute.contract import names
 from better_compute.contract.errors import ComputeError, ErrorCode
 from better_compute.contract.methods import MethodSpec, Resource
-from better_compute.contract.ports import Principal
+from better_compute.contract.ports import Expression, Principal
 from better_compute.engine.contexts import BoundMethodContext, EventsPort, module_context, served_port
 from better_compute.envelope import codec, idempotency, identity, problem
 from better_compute.envelope.authorize import authorizer
@@ -43,6 +43,9 @@ class Act:
     principal: Principal | None = None
     resource: Resource | None = None
     tenant_id: str | None = None
+    #: The tenant that the first statement read the state of, and what it read.
+    read_of: str | None = None
+    read: Any = None
     denied: bool = False
     note_use: Callable[[], None] | None = None
     idempotency_key: str | None = None
@@ -140,17 +143,18 @@ def run(act: Act, credential: identity.Credential, decode: Callable[[], Any]) ->
 def _transact(alias: str, act: Act, credential: identity.Credential, decode: Callable[[], Any]) -> Answer:
     # What a transaction may do cannot be widened again, and a TestCase keeps one open for all its calls.
     read_only = act.spec.kind == "query" and not connections[alias].in_atomic_block
-    limits = preamble.Limits(conf.current().call.statement_timeout_ms, read_only=read_only)
+    early = _Early.of(decode, act.spec)
+    act.read_of, reading = _reading(act.spec, early)
+    limits = preamble.Limits(conf.current().call.statement_timeout_ms, read_only=read_only, reading=reading)
 
     def first() -> None:
         opened = credential.open(alias, limits)
-        act.at, act.principal, act.note_use = opened.at, opened.principal, opened.note_use
+        act.at, act.principal, act.note_use, act.read = opened.at, opened.principal, opened.note_use, opened.read
         if act.on_identified is not None:
             act.on_identified(opened.principal)
 
     with transaction.transaction(using=alias, first=first):
-        input = decode()
-        act.resource = act.spec.resource(input)
+        input, act.resource = early.outcome()
         _authorize(act, act.resource)
         _admit(act)
         claim = _claim(act)
@@ -168,6 +172,43 @@ def _transact(alias: str, act: Act, credential: identity.Credential, decode: Cal
         if claim:
             _keep(act, claim, digest, answer)
         return answer
+
+
+@dataclass(frozen=True, slots=True)
+class _Early:
+    """Input and resource, decoded before the first statement so that it can read what they need.
+
+    What is wrong with them is told only after the caller is known.
+    """
+
+    input: Any = None
+    resource: Resource | None = None
+    error: Exception | None = None
+
+    @classmethod
+    def of(cls, decode: Callable[[], Any], spec: MethodSpec) -> _Early:
+        try:
+            input = decode()
+            return cls(input, spec.resource(input))
+        except Exception as error:
+            return cls(error=error)
+
+    def outcome(self) -> tuple[Any, Resource]:
+        if self.error is not None:
+            raise self.error
+        assert self.resource is not None  # noqa: S101 - there is one where there is no error
+        return self.input, self.resource
+
+
+def _reading(spec: MethodSpec, early: _Early) -> tuple[str | None, Expression]:
+    """What a query's first statement reads besides: the state of a tenant that the input names."""
+    resource = early.resource
+    tenants = served_port("tenants")
+    if resource is None or resource.type != "tenant" or tenants is None:
+        return None, preamble.NO_READING
+    if spec.kind != "query" or spec.also_while == "any" or not names.matches(names.TENANT_ID, resource.id):
+        return None, preamble.NO_READING
+    return resource.id, tenants.reading(resource.id)
 
 
 def _claim(act: Act) -> idempotency_store.Claim | None:
@@ -208,7 +249,8 @@ def _admit(act: Act) -> None:
         return
     tenants = served_port("tenants")
     if tenants is not None:
-        tenants.admit(act.tenant_id, kind=act.spec.kind, also_while=act.spec.also_while)
+        read = (act.read,) if act.read_of == act.tenant_id else None
+        tenants.admit(act.tenant_id, kind=act.spec.kind, also_while=act.spec.also_while, read=read)
 
 
 def _permits(principal: Principal, action: str, resource: Resource, tenant_id: str | None) -> bool:

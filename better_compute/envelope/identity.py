@@ -32,6 +32,8 @@ class Opened:
 
     at: datetime
     principal: Principal
+    #: What the reading of its limits came to.
+    read: Any = None
     #: Notes the use of the token, once the call has ended.
     note_use: Callable[[], None] | None = None
 
@@ -45,13 +47,13 @@ class Bearer:
     def open(self, alias: str, limits: preamble.Limits) -> Opened:
         """Begin the call. Raises UNAUTHENTICATED for an unknown, expired or revoked token or an inactive user."""
         columns = _user_columns(alias)
-        at, row = preamble.open_call_with_token(alias, limits, self.digest, columns)
+        opening, row = preamble.open_call_with_token(alias, limits, self.digest, columns)
         if row is None or not row.live:
             raise unauthenticated("The token is unknown, expired or revoked.", presented=True)
         user = _user(alias, columns, row)
         if user is None or not getattr(user, "is_active", True):
             raise unauthenticated("The token's user may not call any more.", presented=True)
-        due = row.last_used_at is None or at - row.last_used_at >= TOUCH_EVERY
+        due = row.last_used_at is None or opening.at - row.last_used_at >= TOUCH_EVERY
         principal = Principal(
             id=f"token/{row.id}",
             kind="token",
@@ -59,7 +61,8 @@ class Bearer:
             user=user,
             acts_for=f"user/{user.pk}",
         )
-        return Opened(at, principal, partial(preamble.touch_token, alias, row.id) if due else None)
+        noting = partial(preamble.touch_token, alias, row.id) if due else None
+        return Opened(opening.at, principal, opening.read, noting)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,8 @@ class Known:
         user = self.principal.user
         if user is not None and not getattr(user, "is_active", True):
             raise unauthenticated("The user may not call any more.")
-        return Opened(preamble.open_call(alias, limits), self.principal)
+        opening = preamble.open_call(alias, limits)
+        return Opened(opening.at, self.principal, opening.read)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +88,8 @@ class Recognised:
 
     def open(self, alias: str, limits: preamble.Limits) -> Opened:
         """Begin the call. Raises UNAUTHENTICATED for what was revoked or has expired."""
-        at = preamble.open_call(alias, limits)
-        return Opened(at, self.credential.principal(), self.credential.note_use)
+        opening = preamble.open_call(alias, limits)
+        return Opened(opening.at, self.credential.principal(), opening.read, self.credential.note_use)
 
 
 Credential = Bearer | Known | Recognised

@@ -6,18 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 from django.db import connections
+
+from better_compute.contract.ports import Expression
 
 # set_config(..., true) lasts until the transaction ends. A transaction may become read-only at any time.
 LIMITS = "set_config('statement_timeout', %s, true), set_config('transaction_read_only', %s, true), compute_now()"
 
-OPEN = f"SELECT {LIMITS}"
+OPEN = f"SELECT {LIMITS}, {{reading}}"
 
 # Reads the token inside the transaction, so that a revocation counts from the next call on. Takes no lock.
 OPEN_WITH_TOKEN = f"""
-SELECT {LIMITS},
+SELECT {LIMITS}, {{reading}},
   token.id, token.tenant_id, token.last_used_at, token.user_id,
   token.revoked_at IS NULL AND (token.expires_at IS NULL OR token.expires_at > compute_now()){{user_columns}}
 FROM (VALUES (1)) AS one_row
@@ -31,16 +33,30 @@ WHERE id = %s AND (last_used_at IS NULL OR last_used_at < compute_now() - interv
 """
 
 
+#: For a statement that is to read nothing else.
+NO_READING: Final = Expression("NULL")
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """What bounds the statements of a call. Times are in milliseconds."""
 
     statement_timeout_ms: int
     read_only: bool
+    #: What else the statement is to read.
+    reading: Expression = NO_READING
 
-    def parameters(self) -> list[str]:
-        """In the order of :data:`LIMITS`."""
-        return [str(self.statement_timeout_ms), "on" if self.read_only else "off"]
+    def parameters(self) -> list[Any]:
+        """In the order of :data:`LIMITS` and the reading."""
+        return [str(self.statement_timeout_ms), "on" if self.read_only else "off", *self.reading.params]
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What every first statement answers: the call's time, and what its reading came to."""
+
+    at: datetime
+    read: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,24 +80,25 @@ class TokenRow:
     user: Sequence[Any]
 
 
-def open_call(alias: str, limits: Limits) -> datetime:
-    """Set the limits of the transaction and return its time."""
+def open_call(alias: str, limits: Limits) -> Opening:
+    """Set the limits of the transaction."""
     with connections[alias].cursor() as cursor:
-        cursor.execute(OPEN, limits.parameters())
-        at: datetime = cursor.fetchone()[2]
-        return at
+        cursor.execute(OPEN.format(reading=limits.reading.sql), limits.parameters())
+        _, _, at, read = cursor.fetchone()
+    return Opening(at, read)
 
 
 def open_call_with_token(
     alias: str, limits: Limits, digest: bytes, user: UserColumns | None
-) -> tuple[datetime, TokenRow | None]:
-    """Set the limits, and return the time and the token of this SHA-256 digest, None when there is none."""
+) -> tuple[Opening, TokenRow | None]:
+    """Set the limits, and return the token of this SHA-256 digest too, None when there is none."""
     with connections[alias].cursor() as cursor:
-        cursor.execute(_with_token(alias, user), [*limits.parameters(), digest])
-        _, _, at, id, tenant_id, last_used_at, user_id, live, *row = cursor.fetchone()
+        cursor.execute(_with_token(alias, user, limits.reading.sql), [*limits.parameters(), digest])
+        _, _, at, read, id, tenant_id, last_used_at, user_id, live, *row = cursor.fetchone()
+    opening = Opening(at, read)
     if id is None:
-        return at, None
-    return at, TokenRow(id, tenant_id, last_used_at, user_id, bool(live), row)
+        return opening, None
+    return opening, TokenRow(id, tenant_id, last_used_at, user_id, bool(live), row)
 
 
 def touch_token(alias: str, token_id: Any) -> None:
@@ -91,10 +108,10 @@ def touch_token(alias: str, token_id: Any) -> None:
 
 
 @cache
-def _with_token(alias: str, user: UserColumns | None) -> str:
+def _with_token(alias: str, user: UserColumns | None, reading: str) -> str:
     if user is None:
-        return OPEN_WITH_TOKEN.format(user_columns="", user_join="")
+        return OPEN_WITH_TOKEN.format(reading=reading, user_columns="", user_join="")
     quote = connections[alias].ops.quote_name
     columns = "".join(f", owner.{quote(column)}" for column in user.columns)
     join = f"LEFT JOIN {quote(user.table)} AS owner ON owner.{quote(user.primary_key)} = token.user_id"
-    return OPEN_WITH_TOKEN.format(user_columns=columns, user_join=join)
+    return OPEN_WITH_TOKEN.format(reading=reading, user_columns=columns, user_join=join)

@@ -196,3 +196,19 @@ def test_the_app_role_can_do_all_of_it(app_url: str) -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM compute_tenant_states")
         assert cursor.fetchone()[0] == 0
+
+
+class TestRoundTrips:
+    def test_a_query_reads_its_tenants_state_with_its_first_statement(self, django_assert_num_queries: Any) -> None:
+        compute.api.plugins.acme.widgets.count(OPERATOR, {"tenantId": "t1"})
+        with django_assert_num_queries(4) as seen:  # BEGIN, the preamble, what the method reads, COMMIT
+            compute.api.plugins.acme.widgets.count(OPERATOR, {"tenantId": "t1"})
+        assert "compute_admit_tenants" in seen.captured_queries[1]["sql"]
+
+    def test_a_mutation_takes_the_tenants_lock_in_one_round_trip_after_authorization(
+        self, django_assert_num_queries: Any
+    ) -> None:
+        poke()
+        with django_assert_num_queries(8) as seen:  # BEGIN, preamble, admission, four rows, COMMIT
+            poke(widget_id="w2")
+        assert "compute_admit_tenants" in seen.captured_queries[2]["sql"]
