@@ -1,0 +1,131 @@
+"""States of tenants in a tree, and how a subtree ends."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from better_compute import ErrorCode, compute
+from better_compute.testing import advance_clock
+from tests.modules.iam.conftest import OPERATOR, grant, may, poke, refused, revoke, rows, service, tenant, told, who
+from tests.modules.tenancy.conftest import delete, status, tick, tick_until_quiet
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("world")]
+
+
+def sweep() -> None:
+    advance_clock(timedelta(seconds=31))
+    tick_until_quiet()
+
+
+def test_a_suspended_organisation_suspends_what_is_below_and_nothing_else() -> None:
+    compute.api.tenants.suspend(OPERATOR, {"tenantId": "org", "reason": "unpaid"})
+    error = refused(lambda: poke(OPERATOR, "own"))
+    assert error.reason == "TENANT_SUSPENDED"
+    assert error.message == "The tenant 'org', which stands above 'own', is suspended: unpaid."
+    assert poke(OPERATOR, "far").poked == "w1"
+    compute.api.tenants.resume(OPERATOR, {"tenantId": "org", "reason": "paid"})
+    assert poke(OPERATOR, "own", "w2").poked == "w2"
+
+
+def test_rights_can_be_taken_but_not_given_in_a_suspended_tenant() -> None:
+    bob = service("bob")
+    given = grant("bob", "own", "viewer")
+    compute.api.tenants.suspend(OPERATOR, {"tenantId": "org", "reason": "breach"})
+    assert refused(lambda: grant("bob", "own", "owner")).reason == "TENANT_SUSPENDED"
+    assert may(bob) == "yes"
+    revoke(given.id)
+    assert may(bob) == "NOT_FOUND"
+
+
+@pytest.mark.parametrize("verb", ["suspend", "delete"])
+def test_the_root_can_be_neither_suspended_nor_deleted(verb: str) -> None:
+    error = refused(lambda: compute.api.tenants[verb](OPERATOR, {"tenantId": "root", "reason": "no"}))
+    assert (error.code, error.reason) == (ErrorCode.INVALID_STATE, "ROOT_TENANT")
+
+
+def test_a_deleted_organisation_takes_its_projects_with_it_from_below() -> None:
+    poke(OPERATOR, "own")
+    poke(OPERATOR, "sib", "w2")
+    poke(OPERATOR, "far", "w3")
+    delete("org")
+    # At once, before any worker ran.
+    assert refused(lambda: poke(OPERATOR, "own", "w4")).reason == "TENANT_DELETING"
+    assert refused(lambda: tenant("new", "org")).reason == "TENANT_DELETING"
+    tick()
+    for _ in range(4):
+        sweep()
+    ended = [event["tenant"] for event in told("tenant.torn-down")]
+    assert sorted(ended) == ["org", "own", "sib"]
+    assert ended[-1] == "org"
+    assert rows("SELECT tenant_id FROM plg_acme_widget") == [("far",)]
+
+
+def test_a_project_that_is_blocked_blocks_its_organisation_by_name() -> None:
+    from tests.modules.tenancy.conftest import Script, hosting
+
+    def refuse(ctx: Any, tenant_id: str) -> Any:
+        if tenant_id == "own":
+            raise ValueError("stuck")
+        from better_compute import DONE
+
+        return DONE
+
+    with hosting(Script("one", refuse)):
+        delete("org")
+        tick_until_quiet()
+        sweep()
+        assert status("own").phase == "blocked"
+        assert [blocker.module for blocker in status("org").blockers] == ["iam"]
+        assert status("sib").phase == "torn_down"
+        assert told("tenant.torn-down")[-1]["tenant"] == "sib"
+
+
+def test_its_grants_tokens_services_and_roles_end_with_it() -> None:
+    bob = service("bob", home="own")
+    grant("bob", "own", "owner")
+    grant("bob", "sib", "viewer")
+    compute.api.roles.create(OPERATOR, {"tenantId": "own", "name": "r", "permits": ["*"]})
+    compute.api.tokens.create(OPERATOR, {"tenantId": "own", "label": "t", "principal": "service/bob"})
+    delete("own")
+    tick_until_quiet()
+    sweep()
+    assert status("own").phase == "torn_down"
+    assert rows("SELECT count(*) FROM compute_iam_grants WHERE tenant_id = 'own' AND revoked_at IS NULL") == [(0,)]
+    assert rows("SELECT count(*) FROM compute_iam_tokens WHERE revoked_at IS NULL") == [(0,)]
+    assert rows("SELECT count(*) FROM compute_iam_roles WHERE deleted_at IS NULL") == [(0,)]
+    # A service account of the tenant is gone everywhere.
+    assert may(bob, "sib") == "NOT_FOUND"
+
+
+def test_a_torn_down_tenants_id_is_not_used_again() -> None:
+    delete("own")
+    tick_until_quiet()
+    sweep()
+    assert refused(lambda: tenant("own", "org")).code is ErrorCode.CONFLICT
+    assert refused(lambda: poke(who("nobody"), "own")).code is ErrorCode.NOT_FOUND
+
+
+def test_an_id_that_was_torn_down_before_it_had_a_place_is_not_used_either() -> None:
+    delete("loose")
+    tick_until_quiet()
+    assert refused(lambda: tenant("loose", "org")).code is ErrorCode.CONFLICT
+    assert rows("SELECT count(*) FROM compute_iam_tenants WHERE id = 'loose'") == [(0,)]
+
+
+def test_many_grants_end_in_bounded_steps() -> None:
+    service("bob")
+    rows(
+        "INSERT INTO compute_iam_grants (id, principal_id, effect, role, patterns, tenant_id, resource_type,"
+        " resource_id, inherit, reason, break_glass, created_by, revoked_by)"
+        " SELECT gen_random_uuid(), 'service/bob', 'permit', 'viewer', '[]', 'own', '', '', false, '', false, '', ''"
+        " FROM generate_series(1, 250)"
+    )
+    tick_until_quiet()
+    delete("own")
+    tick()
+    assert rows("SELECT count(*) FROM compute_iam_grants WHERE revoked_at IS NULL AND tenant_id = 'own'") == [(150,)]
+    tick_until_quiet()
+    assert status("own").phase == "torn_down"
