@@ -7,13 +7,22 @@ from typing import Any, Final
 
 from django.contrib.auth import get_user_model
 
-from better_compute import ComputeError, ErrorCode, ModuleContext
+from better_compute import ComputeError, ErrorCode, MethodContext, ModuleContext, Resource
 
 #: ``user/7``, ``service/ci-runner``, ``external/<provider>/<subject>``.
 PRINCIPAL_ID_PATTERN: Final = (
     r"^(user/[A-Za-z0-9._@-]{1,128}|service/[a-z0-9][a-z0-9-]{0,62}|external/[a-z][a-z0-9-]{0,30}/[!-~]{1,200})$(?!\n)"
 )
 PRINCIPAL_ID: Final = re.compile(PRINCIPAL_ID_PATTERN, re.ASCII)
+
+
+def ensure_seen(ctx: MethodContext, principal_id: str) -> None:
+    """As :func:`ensure`, for a principal that a caller names; another tenant's service account is not there."""
+    ensure(ctx, principal_id, by=ctx.principal.id)
+    row = read(ctx, principal_id)
+    home = None if row is None else row["tenant_id"]
+    if home is not None and not ctx.permits("compute:iam:read", Resource("tenant", home), home):
+        raise _unknown(principal_id)
 
 
 def ensure(ctx: ModuleContext, principal_id: str, *, by: str) -> None:

@@ -155,7 +155,7 @@ class TenantTree(ComputeViewSet):
     @staticmethod
     def _own(ctx: MethodContext, tenant_id: str, owner: str) -> None:
         reading = projection.read(ctx)
-        principals.ensure(ctx, owner, by=ctx.principal.id)
+        principals.ensure_seen(ctx, owner)
         giving.require(ctx, reading.facts, Gift(EVERYTHING, tenant_id, inherit=True), reading.at)
         wanted = NewGrant(principal=owner, tenant=tenant_id, role=OWNER, inherit=True, reason="created with the tenant")
         grants.insert(ctx, wanted, reading)
