@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         ProfileDocument as ProfileDocument,
         StatusHandler as StatusHandler,
     )
+    from better_compute.contract.pages import Page as Page, PageInput as PageInput
     from better_compute.contract.ports import (
         Authorizer as Authorizer,
         BearerCredential as BearerCredential,
@@ -109,6 +110,7 @@ _HOME = {
     ),
     "better_compute.contract.migrations": ("ComputeMigration", "RunSqlFile"),
     "better_compute.contract.module": ("ComputeModule", "ComputePlugin", "ProfileDocument", "StatusHandler"),
+    "better_compute.contract.pages": ("Page", "PageInput"),
     "better_compute.contract.ports": (
         "Authorizer",
         "BearerCredential",

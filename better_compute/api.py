@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import platform
 import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import datetime
 from importlib import import_module
 from typing import Annotated
 
@@ -17,6 +20,8 @@ from better_compute import (
     Meta,
     MethodContext,
     Output,
+    Page,
+    PageInput,
     Report,
     Resource,
     __version__,
@@ -25,7 +30,8 @@ from better_compute import (
     registry,
 )
 from better_compute.contract.module import ModuleSpec
-from better_compute.store import transaction
+from better_compute.contract.ports import PageKey
+from better_compute.store import queued, transaction
 
 
 class Versions(Output):
@@ -74,6 +80,27 @@ class Requeued(Output):
     key: str
 
 
+class ListWorkInput(PageInput):
+    """Which queued keys: of one reconciler or of all, and how often they have failed at least."""
+
+    kind: Annotated[str, Meta(pattern=r"^[a-z][a-z0-9._-]{0,63}$(?!\n)")] | None = None
+    attempts: Annotated[int, Meta(ge=0, le=1_000_000)] = 0
+
+
+class QueuedKey(Output):
+    """A key that waits, is due or runs. ``shard`` is -1 for a reconciler that is not sharded."""
+
+    kind: str
+    key: str
+    shard: int
+    generation: int
+    not_before: datetime
+    enqueued_at: datetime
+    attempts: int
+    last_error: str | None
+    last_error_at: datetime | None
+
+
 class System(ComputeViewSet):
     """The installation itself."""
 
@@ -100,6 +127,16 @@ class System(ComputeViewSet):
 class Work(ComputeViewSet):
     """The work queue."""
 
+    @compute_method(action="compute:work:read", kind="query", resource=lambda _: Resource("system", "work"))
+    def list(self, ctx: MethodContext, input: ListWorkInput) -> Page[QueuedKey]:
+        """List queued keys by reconciler and key."""
+
+        def read(after: PageKey | None, limit: int) -> Sequence[queued.Queued]:
+            kind, key = after or ("", "")
+            return queued.page(after=(str(kind), str(key)), kind=input.kind, attempts=input.attempts, limit=limit)
+
+        return ctx.page(input, read, key=lambda row: (row.kind, row.key), show=_queued)
+
     @compute_method(
         action="compute:work:requeue",
         kind="mutation",
@@ -114,6 +151,10 @@ class Work(ComputeViewSet):
                 mend="It may have run already; the work page of the admin lists what is queued.",
             )
         return Requeued(kind=input.kind, key=input.key)
+
+
+def _queued(row: queued.Queued) -> QueuedKey:
+    return QueuedKey(**asdict(row))
 
 
 def _hosted(spec: ModuleSpec) -> HostedModule:

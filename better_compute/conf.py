@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from django.conf import settings as django_settings
@@ -64,6 +64,8 @@ class Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="uppe
     statement_timeout_ms: int = 15_000
     #: How long the answer of a call with an Idempotency-Key is kept.
     idempotency_retention_ms: int = 86_400_000
+    #: How long the cursor of a list's next page is good.
+    cursor_lifetime_ms: int = 86_400_000
 
 
 class Rate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="upper"):
@@ -92,8 +94,8 @@ class Settings(msgspec.Struct, frozen=True, rename="upper"):
     wrap_migrate: bool = True
     #: How far the database's clock may lie behind the last start.
     clock_tolerance_ms: int = 5_000
-    #: Secrets that seal values, newest first.
-    secret: tuple[str, ...] = ()
+    #: Secrets that seal values, newest first, each of at least 32 characters; earlier ones still open what they sealed.
+    secret: tuple[Annotated[str, msgspec.Meta(min_length=32)], ...] = ()
     #: Where callers reach the API.
     base_url: str = ""
     #: Where browsers reach the streams.

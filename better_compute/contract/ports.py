@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence, Set as AbstractSet
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set as AbstractSet
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 from better_compute.contract.methods import MethodSpec, Resource, ResourceType
+from better_compute.contract.pages import Page, PageInput
 from better_compute.contract.reconcilers import Outcome
+
+_Row = TypeVar("_Row")
+_Item = TypeVar("_Item")
+#: A row's place in a list.
+PageKey = tuple[str | int | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +105,32 @@ class Clock(Protocol):
 
 
 class Secrets(Protocol):
-    """Values sealed at rest, bound to their tenant and record."""
+    """Values sealed at rest, bound to their module, tenant and record."""
 
-    def seal(self, plaintext: bytes, *, tenant_id: str, record: str) -> bytes: ...
+    def seal(self, plaintext: bytes, *, tenant_id: str, record: str) -> bytes:
+        """Seal a value for ``record`` (``webhook/w1``), 53 bytes longer than it is.
 
-    def open(self, sealed: bytes, *, tenant_id: str, record: str) -> bytes: ...
+        Raises
+        ------
+        ComputeError
+            INVALID_CONFIG when ``COMPUTE["SECRET"]`` is not set.
+        """
+        ...
+
+    def open(self, sealed: bytes, *, tenant_id: str, record: str) -> bytes:
+        """Open a sealed value.
+
+        Raises
+        ------
+        ComputeError
+            INTERNAL_ERROR with reason SEAL_BROKEN for a value that was changed or belongs elsewhere; INVALID_CONFIG
+            with reason SECRET_MISSING when its secret was taken out of ``COMPUTE["SECRET"]``.
+        """
+        ...
+
+    def is_current(self, sealed: bytes) -> bool:
+        """Whether the newest secret sealed it."""
+        ...
 
 
 class UsageRecorder(Protocol):
@@ -336,6 +363,32 @@ class MethodContext(ModuleContext, Protocol):
 
     @property
     def request_id(self) -> str: ...
+
+    def page(
+        self,
+        input: PageInput,
+        read: Callable[[PageKey | None, int], Sequence[_Row]],
+        *,
+        key: Callable[[_Row], PageKey],
+        show: Callable[[_Row], _Item | None],
+    ) -> Page[_Item]:
+        """Answer one keyset page, with the cursor of the next.
+
+        Parameters
+        ----------
+        read
+            ``read(after, limit)`` reads up to ``limit`` rows behind the key ``after``, in the order of their keys.
+        key
+            A row's place in the list: text, integers and nulls, unique among its rows.
+        show
+            What the caller sees of a row; None leaves it out, so that a list shows what its caller may see.
+
+        Raises
+        ------
+        ComputeError
+            INVALID_INPUT for a cursor of another list; CURSOR_EXPIRED for one that is too old.
+        """
+        ...
 
     def permits(self, action: str, resource: Resource, tenant_id: str | None) -> bool:
         """Whether this caller may do ``action`` on ``resource`` of ``tenant_id``; what a list method filters by."""

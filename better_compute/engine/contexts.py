@@ -14,9 +14,11 @@ from better_compute.contract.durations import milliseconds
 from better_compute.contract.errors import ComputeError, ErrorCode
 from better_compute.contract.methods import MethodSpec, Resource, ResourceType
 from better_compute.contract.module import ModuleSpec
+from better_compute.contract.pages import Page
 from better_compute.contract.ports import LeaseInfo, Principal, Signal
 from better_compute.contract.reconcilers import Outcome
 from better_compute.engine import wakeup as wakeup  # a process that can enqueue can also wake workers
+from better_compute.engine.sealing import SecretsPort
 from better_compute.engine.shards import shard_for
 from better_compute.store import clock, outbox, transaction
 from better_compute.store.sql import SqlPort
@@ -155,10 +157,14 @@ class BoundModuleContext:
     clock: ClockPort = ClockPort()
     commands: Any = Served("commands", "node-controllers")
     desired: Any = Served("desired", "node-controllers")
-    secrets: Any = Served("secrets", "core secrets (COMPUTE['SECRET'])")
     tenants: Any = Served("tenants", "tenancy")
     hosted: HostedPort = HostedPort()
     usage: None = None
+
+    @property
+    def secrets(self) -> SecretsPort:
+        """Values sealed for this module."""
+        return SecretsPort(self.module)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +175,8 @@ class BoundMethodContext(BoundModuleContext):
     tenant_id: str | None = field(kw_only=True)
     request_id: str = field(kw_only=True)
     judge: Callable[[str, Resource, str | None], bool] = field(kw_only=True, repr=False)
+    #: Answers a page of this call's list.
+    page: Callable[..., Page[Any]] = field(kw_only=True, repr=False)
 
     def permits(self, action: str, resource: Resource, tenant_id: str | None) -> bool:
         """Whether the caller may do ``action``; see the port."""

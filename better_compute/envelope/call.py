@@ -24,7 +24,7 @@ from better_compute.contract.errors import ComputeError, ErrorCode
 from better_compute.contract.methods import MethodSpec, Resource
 from better_compute.contract.ports import Expression, Principal
 from better_compute.engine.contexts import BoundMethodContext, EventsPort, module_context, served_port
-from better_compute.envelope import codec, idempotency, identity, problem
+from better_compute.envelope import codec, cursors, idempotency, identity, problem
 from better_compute.envelope.authorize import authorizer
 from better_compute.store import audit, idempotency as idempotency_store, preamble, transaction
 from better_compute.store.sql import SqlPort
@@ -50,6 +50,8 @@ class Act:
     note_use: Callable[[], None] | None = None
     idempotency_key: str | None = None
     dry_run: bool = False
+    #: The handler is done and what is left is to commit.
+    committing: bool = False
     #: Told who calls, before anything is done for them; may refuse.
     on_identified: Callable[[Principal], None] | None = None
 
@@ -130,7 +132,8 @@ def run(act: Act, credential: identity.Credential, decode: Callable[[], Any]) ->
     except _Undone as undone:
         answer = undone.answer
     except Exception as error:
-        refused = problem.refusal(error, act.request_id, read_only=act.spec.kind == "query")
+        query = act.spec.kind == "query"
+        refused = problem.refusal(error, act.request_id, read_only=query, committing=act.committing and not query)
         _record_refusal(act, refused)
         _note_use(act)
         if refused is error:
@@ -171,6 +174,7 @@ def _transact(alias: str, act: Act, credential: identity.Credential, decode: Cal
             audit.insert(_record(act, "allowed", None))
         if claim:
             _keep(act, claim, digest, answer)
+        act.committing = True
         return answer
 
 
@@ -295,7 +299,7 @@ def _mend(spec: MethodSpec, reason: str) -> str:
 
 def _handle(act: Act, input: Any) -> Any:
     module = module_context(registry.current().module(act.spec.module))
-    assert act.principal is not None  # noqa: S101 - the preamble set it
+    assert act.principal is not None and act.at is not None  # noqa: S101, PT018 - the preamble set them
     ctx = BoundMethodContext(
         module=module.module,
         sql=module.sql,
@@ -306,6 +310,7 @@ def _handle(act: Act, input: Any) -> Any:
         tenant_id=act.tenant_id,
         request_id=act.request_id,
         judge=partial(_permits, act.principal),
+        page=cursors.Cursors(act.spec.dotted, act.tenant_id, act.at).page,
     )
     handler = getattr(act.spec.viewset, act.spec.attribute)
     arguments = (act.spec.viewset(), ctx, input) if act.spec.takes_input else (act.spec.viewset(), ctx)
@@ -332,7 +337,7 @@ def _record_refusal(act: Act, refused: ComputeError) -> None:
     """Record a denied or failed act of a known caller; a query only when it was denied."""
     if act.resource is None or act.principal is None:
         return
-    denied = act.denied or refused.code is ErrorCode.ACCESS_DENIED
+    denied = refused.code is ErrorCode.ACCESS_DENIED or (act.denied and refused.code is ErrorCode.NOT_FOUND)
     if act.spec.kind == "query" and not denied:
         return
     try:
