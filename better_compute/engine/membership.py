@@ -94,12 +94,13 @@ class Membership:
         self.holds.clear()
         if self.id:
             leases.leave(cursor, self.id)
+            self.id = ""
         fresh = str(uuid4())
-        self.id = fresh if self.role == "controllers" else f"{self.role}/{fresh}"
+        id = fresh if self.role == "controllers" else f"{self.role}/{fresh}"
         sent = monotonic()
         leases.register(
             cursor,
-            id=self.id,
+            id=id,
             role=self.role,
             host=socket.gethostname(),
             pid=os.getpid(),
@@ -108,14 +109,20 @@ class Membership:
             kinds=[*self.reconcilers, *([SHARED] if self.sharded else [])],
         )
         leases.ensure(cursor, self.lease_names())
+        # Only now: a registration that was half done or not answered is begun again, and its row ends by itself.
+        self.id = id
         self._trust(sent)
 
     def renew(self, cursor: Any) -> bool:
-        """Push the end ahead. False when this member is dead: it must stop its runs and join anew."""
+        """Push the end ahead, and hold what the database says this member holds.
+
+        False when this member is dead: it must stop its runs and join anew.
+        """
         sent = monotonic()
         if not leases.renew(cursor, self.id, self.settings.ttl_ms):
             self.distrust()
             return False
+        self._agree(leases.held_by(cursor, self.id))
         self._trust(sent)
         return True
 
@@ -169,7 +176,7 @@ class Membership:
         taken = leases.acquire(cursor, self.id, names)
         shards = self.lease_names()
         for name, epoch in taken.items():
-            self.holds[name] = Hold(LeaseInfo(name, self.id, epoch), shards[name])
+            self.holds[name] = self._hold(name, epoch, shards)
         return taken
 
     def give_back(
@@ -193,6 +200,24 @@ class Membership:
         leases.leave(cursor, self.id)
         self.distrust()
         self.holds.clear()
+
+    def _hold(self, name: str, epoch: int, shards: Mapping[str, int | None]) -> Hold:
+        return Hold(LeaseInfo(name, self.id, epoch), shards.get(name))
+
+    def _agree(self, held: Mapping[str, int]) -> None:
+        """Drop what is not held, whatever this member was told, and take on what it was not told of.
+
+        A connection that is lost after a commit takes the answer with it. Neither would heal by itself: nobody
+        takes the lease of a live member, and runs under an old epoch are refused by the fence again and again.
+        """
+        for name, hold in tuple(self.holds.items()):
+            if held.get(name) != hold.lease.epoch:
+                hold.abort.set()
+                del self.holds[name]
+        missed = held.keys() - self.holds.keys()
+        if missed:
+            shards = self.lease_names()
+            self.holds.update({name: self._hold(name, held[name], shards) for name in sorted(missed)})
 
     def _trust(self, sent: float) -> None:
         margin_ms = min(1_000, self.settings.ttl_ms // 5)

@@ -135,6 +135,9 @@ FOR KEY SHARE OF lease
 
 HELD = "SELECT name, holder, epoch FROM compute_leases WHERE holder IS NOT NULL ORDER BY name"
 
+# What a member may have been told or not: the answer of a statement can be lost after its commit.
+HELD_BY = "SELECT name, epoch FROM compute_leases WHERE holder = %s ORDER BY name"
+
 PAUSED = "SELECT scope FROM compute_pauses"
 
 
@@ -271,6 +274,12 @@ def held(cursor: Any) -> dict[str, tuple[str, int]]:
     """Every lease that has a holder: name to (holder, epoch)."""
     cursor.execute(HELD)
     return {name: (holder, epoch) for name, holder, epoch in cursor.fetchall()}
+
+
+def held_by(cursor: Any, id: str) -> dict[str, int]:
+    """The leases that the member holds, with their epochs."""
+    cursor.execute(HELD_BY, [id])
+    return dict(cursor.fetchall())
 
 
 def paused(cursor: Any) -> frozenset[str]:

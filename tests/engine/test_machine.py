@@ -24,6 +24,7 @@ from hypothesis.stateful import (
 from better_compute.contract.errors import LeaseLost
 from better_compute.contract.ports import LeaseInfo
 from better_compute.store import leases, work
+from better_compute.store.passes import Noted
 from better_compute.store.session import connect
 from better_compute.store.work import Claimed, Ended, WorkRow
 
@@ -63,7 +64,7 @@ class Queue(RuleBasedStateMachine):
         self.seen = dict.fromkeys(KEYS, 0)
         self.members = (Process(), Process())
         leases.ensure(self.cursor, [LEASE])
-        self.take_over(0)
+        self.take_over(0, True)
 
     def teardown(self) -> None:
         if hasattr(self, "connection"):
@@ -84,9 +85,9 @@ class Queue(RuleBasedStateMachine):
     def retry_now(self, key: str) -> None:
         work.requeue(self.cursor, KIND, key)
 
-    @rule(who=st.sampled_from((0, 1)))
-    def take_over(self, who: int) -> None:
-        """The other one is taken for dead, which it may never learn."""
+    @rule(who=st.sampled_from((0, 1)), answered=st.booleans())
+    def take_over(self, who: int, answered: bool) -> None:
+        """The other one is taken for dead, which it may never learn; nor may this one that it took the lease."""
         member, other = self.members[who], self.members[1 - who]
         if not member.id or not leases.renew(self.cursor, member.id, 60_000):
             member.id = str(uuid4())
@@ -94,17 +95,29 @@ class Queue(RuleBasedStateMachine):
                 self.cursor, id=member.id, role="controllers", host="h", pid=1, ttl_ms=60_000, connections=1, kinds=()
             )
         if other.id:
-            running = [(KIND, claimed.key, claimed.id) for claimed in other.claims]
-            leases.note_running(self.cursor, other.id, running)
+            ran = Noted(KIND, [claimed.key for claimed in other.claims], [claimed.id for claimed in other.claims])
+            leases.note_running(self.cursor, other.id, [ran])
             self.cursor.execute("UPDATE compute_workers SET expires_at = compute_now() WHERE id = %s", [other.id])
         leases.bury(self.cursor, [member.id], ttl_ms=60_000, beat_ms=6_600)
         taken = leases.acquire(self.cursor, member.id, [LEASE])
-        if taken:
+        if taken and answered:
             member.epoch = taken[LEASE]
 
+    @rule(who=st.sampled_from((0, 1)), answered=st.booleans())
+    def give_back(self, who: int, answered: bool) -> None:
+        released = leases.release(self.cursor, self.members[who].id, [LEASE])
+        if released and answered:
+            self.members[who].epoch = 0
+
     @rule(who=st.sampled_from((0, 1)))
-    def give_back(self, who: int) -> None:
-        leases.release(self.cursor, self.members[who].id, [LEASE])
+    def beat(self, who: int) -> None:
+        """A member that beats knows afterwards what it holds, whatever it was told before."""
+        member = self.members[who]
+        if leases.renew(self.cursor, member.id, 60_000):
+            member.epoch = leases.held_by(self.cursor, member.id).get(LEASE, 0)
+            held = leases.held(self.cursor).get(LEASE)
+            assert (held == (member.id, member.epoch)) == (member.epoch > 0)
+            assert held is None or held[0] != member.id or member.epoch == held[1]
 
     @rule(who=st.sampled_from((0, 1)), limit=st.integers(1, 3))
     def claim(self, who: int, limit: int) -> None:
