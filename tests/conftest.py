@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import quote, urlsplit, urlunsplit
 
 import pytest
+from pytest_django import DjangoDbBlocker
 
 from better_compute.devtools.services import Services
 
@@ -73,19 +74,30 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             pytest.skip(f"needs {tool}")
 
 
-@pytest.fixture(autouse=True)
-def _empty_store(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Empty the tables that Django does not know of after a test that really commits."""
-    marker = request.node.get_closest_marker("django_db")
-    commits = marker is not None and marker.kwargs.get("transaction", False)
-    if not commits and not {"transactional_db", "live_server"} & set(request.fixturenames):
-        yield
-        return
-    request.getfixturevalue("transactional_db")
-    yield
-    from better_compute.testing import clear_store
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """Let tests that really commit put back what they changed, instead of truncating every table after each."""
+    from django.test import TransactionTestCase
 
-    clear_store()
+    from better_compute.store.fixture import BASELINE
+    from better_compute.testing import restore_baseline, take_baseline
+
+    with django_db_blocker.unblock():
+        if _has_schema(BASELINE):
+            # The database was kept from an earlier run, which may have been cut short inside a test.
+            restore_baseline()
+        take_baseline()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TransactionTestCase, "_fixture_teardown", lambda case: restore_baseline())
+        yield
+
+
+def _has_schema(name: str) -> bool:
+    from django.db import connection
+
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT to_regnamespace(%s) IS NOT NULL", [name])
+        return bool(cursor.fetchone()[0])
 
 
 def _with(url: str, *, user: str | None = None, password: str | None = None, database: str | None = None) -> str:

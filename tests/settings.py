@@ -12,3 +12,5 @@ COMPUTE = {**COMPUTE, "APP_ROLE": os.environ.get("COMPUTE_APP_ROLE", "bc_app")}
 COMPUTE.pop("MIGRATION_DATABASE", None)
 INSTALLED_APPS = list(INSTALLED_APPS)
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+# Each test client makes the middleware anew, which would list every static file of every app.
+WHITENOISE_AUTOREFRESH = True

@@ -25,6 +25,7 @@ __all__ = ["Registry", "current", "forget", "listed_extensions", "override", "pr
 _LOCK: Final = RLock()
 _built: Registry | None = None
 _overridden: tuple[ModuleSpec, ...] | None = None
+_forgotten = 0
 
 
 def current() -> Registry:
@@ -51,24 +52,27 @@ def problems() -> list[CheckMessage]:
 
 def forget() -> None:
     """Build the registry anew on next use; for tests and for settings that changed."""
-    global _built
+    global _built, _forgotten
     with _LOCK:
         _built = None
+        _forgotten += 1
 
 
 @contextmanager
 def override(*specs: ModuleSpec) -> Iterator[None]:
     """Host exactly ``specs`` meanwhile, in every thread of this process; for tests."""
-    global _overridden
+    global _built, _overridden
     with _LOCK:
-        before, _overridden = _overridden, specs
-        forget()
+        before, forgotten = (_overridden, _built), _forgotten
+        _overridden, _built = specs, None
     try:
         yield
     finally:
         with _LOCK:
-            _overridden = before
-            forget()
+            _overridden, _built = before
+            if _forgotten != forgotten:
+                # What changed meanwhile may have been read into the registry of before, too.
+                _built = None
 
 
 def listed_extensions() -> list[Extension]:

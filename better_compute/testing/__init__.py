@@ -4,6 +4,6 @@
 """
 
 from better_compute.testing.clock import advance_clock, reset_clock
-from better_compute.testing.store import clear_store
+from better_compute.testing.store import clear_store, restore_baseline, take_baseline
 
-__all__ = ["advance_clock", "clear_store", "reset_clock"]
+__all__ = ["advance_clock", "clear_store", "reset_clock", "restore_baseline", "take_baseline"]

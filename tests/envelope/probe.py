@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from functools import cache
 from typing import Any
 
 from django.db import IntegrityError, connection
@@ -158,6 +159,7 @@ def _widget_tenant(sql: Any, id: str) -> str | None:
     return rows[0]["tenant_id"] if rows else None
 
 
+@cache
 def probe_module() -> ModuleSpec:
     """The plugin ``probe`` as the registry would read it."""
     catalog = Catalog(actions=[WRITE, READ], resource_types={"probe-widget": ResourceType(resolve=_widget_tenant)})
