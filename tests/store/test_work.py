@@ -344,7 +344,10 @@ def _enqueue_elsewhere(key: str) -> None:
 
 def _wait_until_blocked(cursor: Any) -> None:
     while True:
-        cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
+        cursor.execute(
+            "SELECT count(*) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND cardinality(pg_blocking_pids(pid)) > 0"
+        )
         if cursor.fetchone()[0]:
             return
 
