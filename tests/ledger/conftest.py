@@ -1,16 +1,17 @@
-"""A throwaway host for each test."""
+"""A throwaway host for each test: over a database that holds the core, or over an empty one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from django.conf import settings
 
-from tests.ledger.host import Host, create_database, drop_database, empty_database
+from tests.ledger.databases import Databases
+from tests.ledger.host import Host
+from tests.ledger.warm import Warm
 
 
 @pytest.fixture(scope="session")
@@ -21,20 +22,47 @@ def throwaway_server() -> dict[str, Any]:
 
 
 @pytest.fixture(scope="session")
-def throwaway_database(throwaway_server: dict[str, Any]) -> Iterator[str]:
-    """A database that the tests of this process use one after the other: dropping one costs a checkpoint."""
-    name = f"compute_ledger_{uuid4().hex[:12]}"
-    create_database(throwaway_server, name)
+def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warm]:
+    """The process that forks for each ``manage.py``."""
+    server = Warm(tmp_path_factory.mktemp("warm") / "socket")
     try:
-        yield name
+        yield server
     finally:
-        drop_database(throwaway_server, name)
+        server.stop()
+
+
+@pytest.fixture(scope="session")
+def databases(throwaway_server: dict[str, Any]) -> Iterator[Databases]:
+    """Where each test gets its database."""
+    databases = Databases(throwaway_server)
+    try:
+        yield databases
+    finally:
+        databases.close()
+
+
+@pytest.fixture(scope="session")
+def core_database(tmp_path_factory: pytest.TempPathFactory, databases: Databases, warm: Warm) -> str:
+    """A database with the core migrated, to be copied."""
+    host = Host(tmp_path_factory.mktemp("core"), databases.create(), dict(databases.server), warm)
+    host.configure()
+    host.manage("compute_migrate")
+    return host.database
 
 
 @pytest.fixture
-def host(tmp_path: Path, throwaway_server: dict[str, Any], throwaway_database: str) -> Host:
-    """A host project with the core only, over an empty database."""
-    empty_database(throwaway_server, throwaway_database)
-    host = Host(tmp_path, throwaway_database, dict(throwaway_server))
-    host.configure()
-    return host
+def from_nothing() -> None:
+    """Ask for this beside ``host`` when the test begins with an empty database."""
+
+
+@pytest.fixture
+def host(request: pytest.FixtureRequest, tmp_path: Path, databases: Databases, warm: Warm) -> Iterator[Host]:
+    """A host project with the core only, already migrated unless the test asks for ``from_nothing``."""
+    empty = "from_nothing" in request.fixturenames
+    database = databases.create() if empty else databases.take(request.getfixturevalue("core_database"))
+    try:
+        host = Host(tmp_path, database, dict(databases.server), warm)
+        host.configure()
+        yield host
+    finally:
+        databases.drop(database)

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-from psycopg import sql
+
+from tests.ledger.warm import Started, Warm
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -65,6 +63,7 @@ class Host:
     root: Path
     database: str
     server: dict[str, Any]
+    warm: Warm
     apps: list[str] = field(
         default_factory=lambda: ["better_compute", "django.contrib.auth", "django.contrib.contenttypes", "pgtrigger"]
     )
@@ -108,7 +107,7 @@ class Host:
         path.write_text(MIGRATION.format(dependencies=list(dependencies), operations=operations))
         return path
 
-    def start(self, *arguments: str, script: str | None = None) -> subprocess.Popen[str]:
+    def start(self, *arguments: str, script: str | None = None, **environment: str) -> Started:
         """Start ``manage.py`` with ``arguments``; ``script`` is Python that runs after setup and before it."""
         code = textwrap.dedent(script or "")
         runner = (
@@ -116,19 +115,8 @@ class Host:
             f"from django.core.management import execute_from_command_line\n"
             f"execute_from_command_line(['manage.py', *{list(arguments)!r}])\n"
         )
-        environment = {
-            **{key: value for key, value in os.environ.items() if not key.startswith(("DJANGO_", "PYTEST_", "PG"))},
-            "DJANGO_SETTINGS_MODULE": "settings",
-            "PYTHONPATH": f"{self.root}{os.pathsep}{REPOSITORY}",
-            "PYTHONDONTWRITEBYTECODE": "1",
-        }
-        return subprocess.Popen(
-            [sys.executable, "-W", "error::DeprecationWarning:better_compute", "-c", runner],
-            cwd=self.root,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
+        return self.warm.start(
+            runner, self.root, [str(self.root), str(REPOSITORY)], {"DJANGO_SETTINGS_MODULE": "settings", **environment}
         )
 
     def manage(self, *arguments: str, script: str | None = None, exit_code: int | None = 0) -> Result:
@@ -172,7 +160,7 @@ class Result:
         return json.loads(self.out)
 
 
-def finished(process: subprocess.Popen[str], exit_code: int | None = 0) -> Result:
+def finished(process: Started, exit_code: int | None = 0) -> Result:
     """Wait for ``process`` and check its exit code (None: whatever it is)."""
     out, err = process.communicate(timeout=60)
     result = Result(process.returncode, out, err)
@@ -186,26 +174,3 @@ def connect(server: dict[str, Any], database: str, **overrides: Any) -> psycopg.
     names = {"HOST": "host", "PORT": "port", "USER": "user", "PASSWORD": "password"}
     options = {names[key]: value for key, value in server.items() if key in names and value}
     return psycopg.connect(dbname=database, autocommit=True, **{**options, **overrides})
-
-
-def create_database(server: dict[str, Any], name: str) -> None:
-    """Create an empty database."""
-    with connect(server, "postgres") as connection:
-        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-
-
-def empty_database(server: dict[str, Any], name: str) -> None:
-    """End every other session of the database and take all that stands in its schema."""
-    with connect(server, name) as connection:
-        connection.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-            " WHERE datname = current_database() AND pid <> pg_backend_pid() AND usename = current_user"
-        )
-        connection.execute("DROP SCHEMA public CASCADE")
-        connection.execute("CREATE SCHEMA public")
-
-
-def drop_database(server: dict[str, Any], name: str) -> None:
-    """Drop a database with whoever is still connected to it."""
-    with connect(server, "postgres") as connection:
-        connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.ledger.host import Host, table
 
 MODEL = 'migrations.CreateModel("One", [("id", models.BigAutoField(primary_key=True, serialize=False))]),'
@@ -92,6 +94,7 @@ def test_a_second_database_without_compute_is_migrated_as_django_does(host: Host
     assert "Better Compute runs on PostgreSQL 15 or later only." in result.err
 
 
+@pytest.mark.usefixtures("from_nothing")
 def test_migrate_takes_the_alias_that_migrates_by_default(host: Host) -> None:
     host.databases["owner"] = host.default_database
     host.databases["default"] = {**host.default_database, "USER": "bc_app", "PASSWORD": ""}
@@ -101,6 +104,7 @@ def test_migrate_takes_the_alias_that_migrates_by_default(host: Host) -> None:
     assert host.ledger("core")
 
 
+@pytest.mark.usefixtures("from_nothing")
 def test_wrap_migrate_off_leaves_djangos_command_alone(host: Host) -> None:
     host.compute["WRAP_MIGRATE"] = False
     host.configure()

@@ -113,6 +113,7 @@ def test_rehash_refuses_what_did_not_change(host: Host, migrations: Path) -> Non
     assert "acme/0001_one is not an applied migration whose source changed. Changed are: none." in result.err
 
 
+@pytest.mark.usefixtures("from_nothing")
 def test_adopt_heals_what_plain_django_did(host: Host) -> None:
     host.compute["WRAP_MIGRATE"] = False
     host.plugin("acme", m0001_one=table("plg_acme_one"))

@@ -168,20 +168,24 @@ def refused(host: Host, role: str, text: str) -> None:
     assert not host.has_table("django_migrations")
 
 
+@pytest.mark.usefixtures("from_nothing")
 def test_a_role_that_does_not_exist_is_refused(host: Host) -> None:
     refused(host, "nobody_here", "COMPUTE['APP_ROLE'] is 'nobody_here', but there is no such role.")
 
 
+@pytest.mark.usefixtures("from_nothing")
 def test_the_owner_is_refused_as_app_role(host: Host) -> None:
     owner = str(host.server["USER"])
     refused(host, owner, f"COMPUTE['APP_ROLE'] is '{owner}', which is the role that migrates.")
 
 
+@pytest.mark.usefixtures("from_nothing")
 def test_a_superuser_is_refused_as_app_role(host: Host) -> None:
     ((superuser,),) = host.rows("SELECT rolname FROM pg_roles WHERE rolsuper ORDER BY oid LIMIT 1")
     refused(host, superuser, "which is a superuser, so nothing protects the append-only tables.")
 
 
+@pytest.mark.usefixtures("from_nothing")
 def test_a_member_of_the_owner_is_refused_as_app_role(host: Host) -> None:
     owner, member = (f"{name}_{uuid4().hex[:8]}" for name in ("owner", "member"))
     host.run(f"CREATE ROLE {owner} LOGIN PASSWORD 'owner'")

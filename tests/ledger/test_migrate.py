@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.ledger.host import Host, run_sql, table
 
 
+@pytest.mark.usefixtures("from_nothing")
 def test_every_migration_of_a_hosted_module_gets_one_ledger_row(host: Host) -> None:
     host.plugin("acme", m0001_one=table("plg_acme_one"), m0002_two=table("plg_acme_two"))
     host.manage("compute_migrate")
@@ -26,6 +29,7 @@ def test_a_ledger_row_says_who_made_it_and_from_what(host: Host) -> None:
     assert duration >= 0
 
 
+@pytest.mark.usefixtures("from_nothing")
 def test_modules_migrate_in_hosted_order_and_not_by_label(host: Host) -> None:
     host.plugin("zeta", m0001_one=table("plg_zeta_one"))
     host.plugin("alpha", m0001_one=table("plg_alpha_one"))
@@ -34,6 +38,7 @@ def test_modules_migrate_in_hosted_order_and_not_by_label(host: Host) -> None:
     assert owners == ["core", "zeta", "alpha"]
 
 
+@pytest.mark.usefixtures("from_nothing")
 def test_plain_migrate_takes_the_same_order_and_ledger(host: Host) -> None:
     host.plugin("zeta", m0001_one=table("plg_zeta_one"))
     host.plugin("alpha", m0001_one=table("plg_alpha_one"))
@@ -42,6 +47,7 @@ def test_plain_migrate_takes_the_same_order_and_ledger(host: Host) -> None:
     assert owners == ["core", "zeta", "alpha"]
 
 
+@pytest.mark.usefixtures("from_nothing")
 def test_other_apps_are_migrated_but_are_not_in_the_ledger(host: Host) -> None:
     host.manage("compute_migrate")
     assert host.has_table("auth_permission")
@@ -106,6 +112,7 @@ def test_deferred_sql_commits_with_the_ledger_row(host: Host) -> None:
     assert host.ledger("acme") == [("acme/0001_one", "applied")]
 
 
+@pytest.mark.usefixtures("from_nothing")
 def test_check_answers_1_while_anything_is_pending_and_changes_nothing(host: Host) -> None:
     host.plugin("acme", m0001_one=table("plg_acme_one"))
     result = host.manage("compute_migrate", "--check", "--format", "json", exit_code=1)
@@ -115,6 +122,7 @@ def test_check_answers_1_while_anything_is_pending_and_changes_nothing(host: Hos
     assert host.manage("compute_migrate", "--check").out == "Nothing is pending.\n"
 
 
+@pytest.mark.usefixtures("from_nothing")
 def test_plan_shows_what_would_run_and_changes_nothing(host: Host) -> None:
     host.plugin("acme", m0001_one=table("plg_acme_one"))
     result = host.manage("compute_migrate", "--plan")

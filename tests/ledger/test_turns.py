@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections import Counter
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 from better_compute.ledger.engine import version_problem
 from better_compute.store.migration_lock import KEY
 from tests.ledger.host import Host, finished, run_sql, table
+from tests.ledger.warm import Started
 
 #: Holds every migrator at the door until all of them are there, so that they really meet.
 BARRIER = """
@@ -39,7 +39,7 @@ MODEL = (
 )
 
 
-def meet(host: Host, count: int, tmp_path: Path) -> list[subprocess.Popen[str]]:
+def meet(host: Host, count: int, tmp_path: Path) -> list[Started]:
     """Start ``count`` migrators that begin together."""
     folder = tmp_path / f"barrier{len(list(tmp_path.iterdir()))}"
     folder.mkdir()
@@ -56,6 +56,7 @@ def every_name_once(host: Host) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("applied", ["nothing", "half", "all"])
+@pytest.mark.usefixtures("from_nothing")
 def test_eight_migrators_at_once_all_succeed_and_one_applies(host: Host, tmp_path: Path, applied: str) -> None:
     folder = host.plugin("acme", m0001_one=table("plg_acme_one"))
     if applied != "nothing":
@@ -81,6 +82,7 @@ def test_a_concurrent_index_does_not_deadlock_with_migrators_that_wait(host: Hos
     ]
 
 
+@pytest.mark.usefixtures("from_nothing")
 def test_waiting_says_who_holds_the_lock_and_then_gives_up_with_3(host: Host) -> None:
     with host.connect(application_name="someone else") as holder:
         holder.execute("SELECT pg_advisory_lock(%s)", [KEY])
