@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Final
@@ -27,6 +29,23 @@ log: Final = logging.getLogger(__name__)
 _OUTSIDE_FENCE: Final = (
     "a write outside ctx.sql.transaction(), which a worker's connection refuses because no fence would guard it"
 )
+
+
+_inside: Final[ContextVar[str | None]] = ContextVar("compute_inside_a_run_of", default=None)
+
+
+def inside() -> str | None:
+    """The reconciler whose run this thread is in; None outside of one."""
+    return _inside.get()
+
+
+@contextmanager
+def _run_of(kind: str) -> Iterator[None]:
+    token = _inside.set(kind)
+    try:
+        yield
+    finally:
+        _inside.reset(token)
 
 
 @dataclass(slots=True)
@@ -79,7 +98,7 @@ def context_for(spec: ModuleSpec, holds: Sequence[Hold]) -> BoundReconcileContex
 
     return BoundReconcileContext(
         module=spec.name,
-        sql=SqlPort(first=fence),
+        sql=SqlPort(fence=fence),
         options=spec.options,
         log=logging.getLogger(f"better_compute.module.{spec.name}"),
         shard=holds[0].shard if len(found) == 1 else None,
@@ -108,6 +127,18 @@ def run_keys(
     started
         Told which keys are about to run, and of none when they have.
     """
+    with _run_of(reconciler.name):
+        return _run(spec, reconciler, claims, may_start, until, started)
+
+
+def _run(
+    spec: ModuleSpec,
+    reconciler: Reconciler,
+    claims: Sequence[tuple[Claimed, Hold]],
+    may_start: Callable[[Hold], bool],
+    until: float | None,
+    started: Callable[[Sequence[str]], None],
+) -> Batch:
     batch = Batch(reconciler.name)
     if isinstance(reconciler, BatchReconciler):
         group = [(claimed, hold) for claimed, hold in claims if may_start(hold)]

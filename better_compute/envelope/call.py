@@ -23,6 +23,7 @@ from better_compute.contract import names
 from better_compute.contract.errors import ComputeError, ErrorCode
 from better_compute.contract.methods import MethodSpec, Resource
 from better_compute.contract.ports import Expression, Principal
+from better_compute.engine import runs
 from better_compute.engine.contexts import BoundMethodContext, EventsPort, module_context, served_port
 from better_compute.envelope import codec, cursors, idempotency, identity, problem
 from better_compute.envelope.authorize import authorizer
@@ -103,7 +104,8 @@ def call(
     ------
     ComputeError
         Every refusal; INVALID_STATE when a transaction is open here already, since nothing could then promise
-        that the call's audit record outlives a roll-back around it.
+        that the call's audit record outlives a roll-back around it, and inside a reconciler's run, whose fence
+        the call would not have.
     """
     act = Act(spec, request_id or new_request_id(), idempotency_key=idempotency_key, dry_run=dry_run)
     answer = run(act, identity.Known(principal), lambda: codec.decode_object(spec.input_type, input))
@@ -127,6 +129,7 @@ def run(act: Act, credential: identity.Credential, decode: Callable[[], Any]) ->
     """Run one call through the envelope; every failure leaves as a ComputeError."""
     alias = conf.current().database
     try:
+        _refuse_inside_a_run()
         _refuse_open_transaction(alias)
         answer = _transact(alias, act, credential, decode)
     except _Undone as undone:
@@ -350,6 +353,17 @@ def _record_refusal(act: Act, refused: ComputeError) -> None:
 def _note_use(act: Act) -> None:
     if act.note_use is not None:
         identity.note_use(act.note_use)
+
+
+def _refuse_inside_a_run() -> None:
+    kind = runs.inside()
+    if kind is not None:
+        raise ComputeError(
+            ErrorCode.INVALID_STATE,
+            f"This is a run of {kind}, and a call commits for itself, without the fence of the run's lease.",
+            mend="Inside ctx.sql.transaction(), call the function that does the work instead.",
+            reason="INSIDE_RUN",
+        )
 
 
 def _refuse_open_transaction(alias: str) -> None:

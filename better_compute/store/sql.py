@@ -16,9 +16,9 @@ from better_compute.store import transaction
 
 @dataclass(frozen=True, slots=True)
 class SqlPort:
-    """``first`` runs at the start of every outermost transaction: a reconciler's fence."""
+    """``fence`` runs at the start of every outermost transaction of a reconciler."""
 
-    first: Callable[[], None] | None = None
+    fence: Callable[[], None] | None = None
 
     def query(self, sql: str, params: Sequence[Any] | Mapping[str, Any] = ()) -> QueryResult:
         """Run one statement; see :class:`better_compute.contract.ports.Sql`."""
@@ -32,4 +32,4 @@ class SqlPort:
 
     def transaction(self) -> AbstractContextManager[None]:
         """Open a transaction, or a savepoint inside the one that is open."""
-        return transaction.transaction(first=self.first)
+        return transaction.transaction(first=self.fence, fenced=self.fence is not None)

@@ -97,7 +97,9 @@ def check_constraints(using: str | None = None) -> None:
 
 
 @contextmanager
-def transaction(*, using: str | None = None, first: Callable[[], None] | None = None) -> Iterator[None]:
+def transaction(
+    *, using: str | None = None, first: Callable[[], None] | None = None, fenced: bool = False
+) -> Iterator[None]:
     """Open a durable transaction, or a savepoint when one of ours is open on this connection.
 
     Parameters
@@ -106,6 +108,8 @@ def transaction(*, using: str | None = None, first: Callable[[], None] | None = 
         Database alias; the compute database by default.
     first
         Runs as the first thing inside the outermost transaction (a fence, a preamble).
+    fenced
+        ``first`` is a reconciler's fence: only then may a worker's session write.
 
     Raises
     ------
@@ -128,7 +132,7 @@ def transaction(*, using: str | None = None, first: Callable[[], None] | None = 
             f"Autocommit is off on the database {alias!r}, so no transaction opened here would commit; "
             "turn it on, or call from outside of it."
         )
-    with _read_write(connection, first is not None), django_transaction.atomic(using=alias, durable=True):
+    with _read_write(connection, fenced), django_transaction.atomic(using=alias, durable=True):
         setattr(connection, _OPEN, True)
         try:
             if first is not None:

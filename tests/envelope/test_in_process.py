@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from django.db import transaction
 
-from better_compute import ComputeError, Principal, compute, registry
+from better_compute import (
+    DONE,
+    ComputeError,
+    ErrorCode,
+    Outcome,
+    Principal,
+    ReconcileContext,
+    Reconciler,
+    compute,
+    registry,
+)
 from better_compute.api import System
+from better_compute.contract.module import ModuleSpec
 from better_compute.store import transaction as store_transaction
+from better_compute.store.work import WorkRow
 from example_project.acme_widgets.api import Poked, PokeInput, Widgets
 from example_project.acme_widgets.models import Widget
 from tests.envelope.conftest import EVERYTHING, audit_rows, count_rows, grown, make_user
@@ -23,6 +35,42 @@ POKE = {"tenantId": "t1", "widgetId": "w1"}
 @pytest.fixture
 def mary(transactional_db: None) -> Principal:
     return Principal(id="token/mary", kind="token", tenant_id="t1", user=make_user("mary", *EVERYTHING))
+
+
+class Calling(Reconciler):
+    """Calls a method from inside its run."""
+
+    name = "t.calling"
+    refused: ClassVar[list[ComputeError]] = []
+
+    def __init__(self, principal: Principal) -> None:
+        self._principal = principal
+
+    def run(self, ctx: ReconcileContext, key: str) -> Outcome:
+        try:
+            compute.api.plugins.acme.widgets.poke(self._principal, POKE)
+        except ComputeError as error:
+            self.refused.append(error)
+        return DONE
+
+
+def test_a_call_inside_a_run_is_refused_and_afterwards_is_not(mary: Principal) -> None:
+    spec = ModuleSpec("t", "tests", "t", reconcilers=(Calling(mary),))
+    before = count_rows()
+    with registry.override(*registry.current().modules, spec):
+        with store_transaction.transaction():
+            store_transaction.enqueue([WorkRow("t.calling", "k", -1)])
+        assert compute.jobs["t.calling"].tick() == 1
+        assert grown(before) == {}
+        compute.api.plugins.acme.widgets.poke(mary, POKE)
+    [error] = Calling.refused
+    assert error.code is ErrorCode.INVALID_STATE
+    assert error.reason == "INSIDE_RUN"
+    assert str(error) == (
+        "INVALID_STATE: This is a run of t.calling, and a call commits for itself, "
+        "without the fence of the run's lease. "
+        "Inside ctx.sql.transaction(), call the function that does the work instead."
+    )
 
 
 def test_a_method_is_called_by_name_with_a_struct_or_a_mapping(mary: Principal) -> None:

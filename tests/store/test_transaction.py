@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from threading import Thread
 
 import pytest
-from django.db import IntegrityError, connection, transaction as django_transaction
+from django.db import IntegrityError, InternalError, connection, connections, transaction as django_transaction
 
 from better_compute.contract.errors import ComputeError
 from better_compute.store import transaction
+from better_compute.store.session import guard_thread
 from better_compute.store.work import WorkRow
 
 ROW = WorkRow("acme.widgets", "one", -1)
@@ -147,6 +149,28 @@ class TestCommitted:
     def test_enqueue_outside_a_transaction_is_refused(self) -> None:
         with pytest.raises(RuntimeError, match="needs an open transaction"):
             transaction.enqueue([ROW])
+
+    def test_a_workers_session_writes_only_under_a_fence(self) -> None:
+        refused: list[str] = []
+
+        def work() -> None:
+            guard_thread("default", {})
+            try:
+                with transaction.transaction(first=lambda: None, fenced=True):
+                    transaction.enqueue([ROW])
+                try:
+                    with transaction.transaction(first=lambda: None):
+                        transaction.enqueue([OTHER])
+                except InternalError as error:
+                    refused.append(type(error.__cause__).__name__)
+            finally:
+                connections.close_all()
+
+        thread = Thread(target=work)
+        thread.start()
+        thread.join()
+        assert refused == ["ReadOnlySqlTransaction"]
+        assert queued() == {"one": 1}
 
     def test_requeue_makes_a_waiting_key_due_and_wakes(self, woken: list[tuple[str, int]]) -> None:
         with transaction.transaction():
