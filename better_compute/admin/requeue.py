@@ -11,8 +11,8 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpR
 from django.template.response import TemplateResponse
 
 from better_compute.contract.errors import ComputeError
-from better_compute.contract.ports import Principal
 from better_compute.envelope.api import Api
+from better_compute.envelope.identity import session_principal
 
 if TYPE_CHECKING:
     from better_compute.admin.read_only import ReadOnlyAdmin
@@ -65,7 +65,7 @@ def view(page: ReadOnlyAdmin, request: HttpRequest) -> HttpResponse:
 
 
 def _requeue(request: HttpRequest, chosen: list[tuple[str, str]]) -> None:
-    principal = Principal(id=f"user/{request.user.pk}", kind="session", user=request.user)
+    principal = session_principal(request.user)
     done = 0
     refusals: list[str] = []
     for kind, key in chosen:

@@ -16,11 +16,14 @@ from django.utils.safestring import SafeString
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_variables
 
+from better_compute import conf
 from better_compute.access import Token
 from better_compute.admin.filters import TenantFilter
 from better_compute.admin.read_only import ReadOnlyAdmin, link, moment, outside_atomic_requests
 from better_compute.contract.errors import ComputeError
 from better_compute.envelope import tokens
+from better_compute.envelope.authorize import ANY_TENANT
+from better_compute.envelope.identity import session_principal
 
 
 class TokenForm(forms.Form):
@@ -44,12 +47,22 @@ class TokenForm(forms.Form):
         """The user of that name."""
         model = get_user_model()
         name = self.cleaned_data["user"]
-        found = model._default_manager.filter(**{model.USERNAME_FIELD: name}).first()
+        users = model._default_manager.using(conf.current().database)
+        found = users.filter(**{model.USERNAME_FIELD: name}).first()
         if found is None:
             raise forms.ValidationError(f"There is no user {name!r}.")
         if found.pk != self.maker.pk and not self.maker.is_superuser:
             raise forms.ValidationError("Only a superuser may make a token in another user's name; enter your own.")
         return found
+
+    def clean_tenant_id(self) -> str:
+        """A tenant that the maker may act in: a token must not widen what its maker could do."""
+        tenant_id: str = self.cleaned_data["tenant_id"]
+        if tenant_id and not self.maker.has_perm(ANY_TENANT):
+            raise forms.ValidationError(
+                f"Only a user with the permission {ANY_TENANT} may make a token that acts in the tenant {tenant_id!r}."
+            )
+        return tenant_id
 
 
 class TokenAdmin(ReadOnlyAdmin):
@@ -117,6 +130,7 @@ class TokenAdmin(ReadOnlyAdmin):
                     label=form.cleaned_data["label"],
                     tenant_id=form.cleaned_data["tenant_id"] or None,
                     expires_at=form.cleaned_data["expires_at"],
+                    by=session_principal(request.user).id,
                 )
             except ComputeError as error:
                 form.add_error(None, f"{error.message} {error.mend}")
@@ -140,7 +154,7 @@ class TokenAdmin(ReadOnlyAdmin):
         elif "confirmed" not in request.POST:
             return self._page(request, "compute/token_revoke.html", token=token)
         else:
-            tokens.revoke(token.pk)
+            tokens.revoke(token.pk, by=session_principal(request.user).id)
             messages.success(request, f"Revoked {token}.")
         return HttpResponseRedirect(self.list_url())
 

@@ -22,9 +22,6 @@ KEY: Final = re.compile(r"[!#-\[\]-~]{1,255}", re.ASCII)
 #: Seconds after which a call that met its own twin may be tried again.
 RETRY_AFTER_S: Final = 1
 
-Path = tuple[str, ...]
-_ANY: Final = "*"
-
 _deterministic = msgspec.json.Encoder(order="deterministic")
 
 
@@ -84,48 +81,59 @@ def keep(
 
 
 def without_secrets(body: bytes, output_type: Any) -> bytes:
-    """The answer with every field declared secret left empty."""
-    paths = _secret_paths(output_type)
-    if not paths:
+    """The answer with every value declared secret left empty, however deep in lists, mappings and structs."""
+    if not _holds_secrets(output_type):
         return body
-    answer = msgspec.json.decode(body)
-    for path in paths:
-        _empty(answer, path)
-    return msgspec.json.encode(answer)
-
-
-def _empty(value: Any, path: Path) -> None:
-    head, *rest = path
-    members = value.keys() if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
-    for member in list(members):
-        if head not in (_ANY, member):
-            continue
-        if rest:
-            _empty(value[member], tuple(rest))
-        elif isinstance(value[member], str):
-            value[member] = ""
+    return msgspec.json.encode(_stripped(msgspec.json.decode(body), output_type))
 
 
 @cache
-def _secret_paths(output_type: Any) -> tuple[Path, ...]:
-    return tuple(_paths(output_type, ()))
+def _holds_secrets(annotation: Any) -> bool:
+    return _reaches_secret(annotation, set())
 
 
-def _paths(annotation: Any, seen: tuple[Any, ...]) -> list[Path]:
-    if annotation in seen:
-        return []
-    if isinstance(annotation, type) and issubclass(annotation, msgspec.Struct):
-        hints = get_type_hints(annotation, include_extras=True)
-        return [
-            (field.encode_name, *path)
-            for field in msgspec.structs.fields(annotation)
-            for path in ([()] if _is_secret(hints[field.name]) else _paths(hints[field.name], (*seen, annotation)))
-        ]
-    step = (_ANY,) if get_origin(annotation) in (list, tuple, set, frozenset, dict) else ()
-    return [(*step, *path) for part in get_args(annotation) for path in _paths(part, seen)]
+def _reaches_secret(annotation: Any, seen: set[Any]) -> bool:
+    if _is_secret(annotation):
+        return True
+    if _is_struct(annotation):
+        if annotation in seen:
+            return False
+        seen.add(annotation)
+        return any(_reaches_secret(member, seen) for member in _members(annotation).values())
+    return any(_reaches_secret(part, seen) for part in get_args(annotation))
+
+
+def _stripped(value: Any, annotation: Any) -> Any:
+    if _is_secret(annotation):
+        return "" if isinstance(value, str) else value
+    if _is_struct(annotation) and isinstance(value, dict):
+        members = _members(annotation)
+        return {name: _stripped(each, members.get(name, Any)) for name, each in value.items()}
+    parts = [part for part in get_args(annotation) if part is not Ellipsis]
+    origin = get_origin(annotation)
+    if origin is dict and isinstance(value, dict):
+        return {name: _stripped(each, parts[1]) for name, each in value.items()}
+    if origin in (list, set, frozenset, tuple) and isinstance(value, list):
+        kinds = parts if len(parts) == len(value) else [parts[0]] * len(value)
+        return [_stripped(each, kind) for each, kind in zip(value, kinds, strict=True)]
+    if origin in (dict, list, set, frozenset, tuple):
+        return value
+    # Annotated, or a union: a value is stripped as each of its arms would have it.
+    for part in parts:
+        value = _stripped(value, part)
+    return value
+
+
+def _is_struct(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, msgspec.Struct)
+
+
+@cache
+def _members(struct: type[msgspec.Struct]) -> dict[str, Any]:
+    hints = get_type_hints(struct, include_extras=True)
+    return {field.encode_name: hints[field.name] for field in msgspec.structs.fields(struct)}
 
 
 def _is_secret(annotation: Any) -> bool:
     metadata = getattr(annotation, "__metadata__", ())
-    marked = any(isinstance(each, msgspec.Meta) and (each.extra_json_schema or {}).get(SHOWN_ONCE) for each in metadata)
-    return marked or any(_is_secret(part) for part in get_args(annotation) if get_origin(annotation) is not list)
+    return any(isinstance(each, msgspec.Meta) and (each.extra_json_schema or {}).get(SHOWN_ONCE) for each in metadata)

@@ -119,7 +119,7 @@ def of_request(request: HttpRequest) -> Credential:
         raise unauthenticated("The call carries neither a bearer token nor a session.")
     if request.method == "POST":
         _enforce_csrf(request)
-    return Known(Principal(id=f"user/{user.pk}", kind="session", user=user))
+    return Known(session_principal(user))
 
 
 def unauthenticated(message: str, *, presented: bool = False) -> ComputeError:
@@ -180,3 +180,8 @@ def note_use(noting: Callable[[], None]) -> None:
         noting()
     except Exception as error:
         _log.warning("The use of a token could not be noted: %s.", type(error).__name__)
+
+
+def session_principal(user: Any) -> Principal:
+    """Who a user with a session is to the envelope and to audit."""
+    return Principal(id=f"user/{user.pk}", kind="session", user=user)

@@ -30,6 +30,9 @@ _BUSY_STATES: Final = {
     "57P03": "the database is starting",
 }
 
+#: The server ended the session; sent during COMMIT it leaves the outcome open.
+_ENDED_STATES: Final = frozenset({"57P01", "57P02"})
+
 
 def title(code: ErrorCode) -> str:
     """The code as words: ``INVALID_INPUT`` is ``Invalid input``."""
@@ -64,12 +67,15 @@ def encode(error: ComputeError, request_id: str) -> bytes:
         return msgspec.json.encode(document(plain, request_id))
 
 
-def refusal(error: BaseException, request_id: str, *, read_only: bool = False) -> ComputeError:
+def refusal(
+    error: BaseException, request_id: str, *, read_only: bool = False, committing: bool = False
+) -> ComputeError:
     """Return the refusal that ``error`` becomes, logging it when it is a defect.
 
     A ``ComputeError`` stays as it is. Of a database error only the SQLSTATE is judged: neither its text, nor
     SQL, nor parameters reach the caller or the log. A refused write (25006) is a failover's, unless the call
-    itself was ``read_only``: then it is a query that writes.
+    itself was ``read_only``: then it is a query that writes. A connection lost while ``committing`` leaves it
+    open whether the server kept the change, and the refusal says so.
     """
     if isinstance(error, ComputeError):
         if error.code in (ErrorCode.INTERNAL_ERROR, ErrorCode.INVALID_CONFIG):
@@ -77,7 +83,7 @@ def refusal(error: BaseException, request_id: str, *, read_only: bool = False) -
         return error
     database_error = next((each for each in _chain(error) if isinstance(each, django.db.Error)), None)
     if database_error is not None:
-        known = _database_refusal(database_error, read_only=read_only)
+        known = _database_refusal(database_error, read_only=read_only, committing=committing)
         if known is not None:
             return known
     _log_defect(error, request_id, bare=database_error is not None)
@@ -88,8 +94,11 @@ def refusal(error: BaseException, request_id: str, *, read_only: bool = False) -
     )
 
 
-def _database_refusal(error: BaseException, *, read_only: bool) -> ComputeError | None:
+def _database_refusal(error: BaseException, *, read_only: bool, committing: bool) -> ComputeError | None:
     state = sql_state(error)
+    lost = state is None and isinstance(error, django.db.OperationalError | django.db.InterfaceError)
+    if committing and (lost or state in _ENDED_STATES or (state or "").startswith("08")):
+        return _unknown()
     if read_only and state == "25006":
         return None
     if state == "23505":
@@ -100,9 +109,7 @@ def _database_refusal(error: BaseException, *, read_only: bool) -> ComputeError 
         )
     if state in _BUSY_STATES:
         return _busy(_BUSY_STATES[state])
-    if state is None and isinstance(error, django.db.OperationalError | django.db.InterfaceError):
-        return _busy("the connection to the database was lost")
-    if state is not None and state.startswith("08"):
+    if lost or (state or "").startswith("08"):
         return _busy("the connection to the database was lost")
     return None
 
@@ -125,13 +132,24 @@ def _busy(why: str) -> ComputeError:
     )
 
 
+def _unknown() -> ComputeError:
+    return ComputeError(
+        ErrorCode.STORAGE_BUSY,
+        "The connection to the database was lost while the change was being committed; it may or may not be kept.",
+        mend="Read whether it is there, or repeat the call with the same Idempotency-Key.",
+        reason="OUTCOME_UNKNOWN",
+        retry_after=BUSY_RETRY_AFTER_S,
+    )
+
+
 def _chain(error: BaseException) -> Iterator[BaseException]:
     seen: set[int] = set()
     current: BaseException | None = error
     while current is not None and id(current) not in seen:
         seen.add(id(current))
         yield current
-        current = current.__cause__ or current.__context__
+        # Not __context__: a defect met while a database error was handled is a defect.
+        current = current.__cause__
 
 
 def _log_defect(error: BaseException, request_id: str, *, bare: bool) -> None:

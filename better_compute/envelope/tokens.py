@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
+import uuid
 from datetime import datetime
 from typing import Any, Final
 
@@ -12,12 +13,15 @@ from better_compute import conf
 from better_compute.access import Token
 from better_compute.contract import names
 from better_compute.contract.errors import ComputeError, ErrorCode
-from better_compute.store import clock
+from better_compute.store import audit, clock, transaction
 
 #: Lets scanners of leaked secrets, and people, see what it is.
 PREFIX: Final = "bct_"
 #: 32 random bytes, base64url without padding.
 PATTERN: Final = re.compile(r"bct_[A-Za-z0-9_-]{43}", re.ASCII)
+
+#: Who makes and revokes tokens on the command line, as audit names it.
+OPERATOR: Final = "operator"
 
 
 def digest(secret: str) -> bytes:
@@ -25,11 +29,15 @@ def digest(secret: str) -> bytes:
     return hashlib.sha256(secret.encode()).digest()
 
 
-def create(*, user: Any, label: str, tenant_id: str | None, expires_at: datetime | None = None) -> tuple[str, Token]:
-    """Make a token and return its secret, which is not to be had again, and its row.
+def create(
+    *, user: Any, label: str, tenant_id: str | None, expires_at: datetime | None = None, by: str = OPERATOR
+) -> tuple[str, Token]:
+    """Make a token, with its audit record, and return its secret, which is not to be had again, and its row.
 
     Parameters
     ----------
+    by
+        Who asks, as audit names principals; the command line has no other name than ``operator``.
     tenant_id
         The tenant it acts in; None makes a token of the installation.
 
@@ -48,12 +56,15 @@ def create(*, user: Any, label: str, tenant_id: str | None, expires_at: datetime
     token = Token(
         digest=digest(secret), hint=secret[:8], user=user, tenant_id=tenant_id, label=label, expires_at=expires_at
     )
-    token.save(using=conf.current().database, force_insert=True)
+    using = conf.current().database
+    with transaction.transaction(using=using):
+        token.save(using=using, force_insert=True)
+        _record("create", token, by)
     return secret, token
 
 
-def revoke(token_id: Any) -> Token:
-    """Revoke a token; calls refuse it from the next one on. Revoking it again changes nothing.
+def revoke(token_id: Any, *, by: str = OPERATOR) -> Token:
+    """Revoke a token, with its audit record; calls refuse it from the next one on. Again changes nothing.
 
     Raises
     ------
@@ -62,13 +73,33 @@ def revoke(token_id: Any) -> Token:
     """
     using = conf.current().database
     rows = Token.objects.using(using)
-    rows.filter(pk=token_id, revoked_at=None).update(revoked_at=clock.ComputeNow())
-    token = rows.filter(pk=token_id).select_related("user").first()
+    with transaction.transaction(using=using):
+        changed = rows.filter(pk=token_id, revoked_at=None).update(revoked_at=clock.ComputeNow())
+        token = rows.filter(pk=token_id).select_related("user").first()
+        if token is not None and changed:
+            _record("revoke", token, by)
     if token is None:
         raise ComputeError(
             ErrorCode.NOT_FOUND, f"There is no token {token_id}.", mend="`manage.py compute_token list` shows them."
         )
     return token
+
+
+def _record(verb: str, token: Token, by: str) -> None:
+    audit.insert(
+        audit.Record(
+            at=clock.now(),
+            tenant_id=token.tenant_id or "",
+            principal=by,
+            method=f"token.{verb}",
+            action=f"compute:token:{verb}",
+            resource_type="token",
+            resource_id=str(token.pk),
+            outcome="allowed",
+            code=None,
+            request_id=uuid.uuid4().hex,
+        )
+    )
 
 
 def _refused(message: str, mend: str) -> ComputeError:

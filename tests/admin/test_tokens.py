@@ -10,6 +10,7 @@ from django.test import Client
 
 from better_compute.access import Token
 from better_compute.envelope import tokens
+from better_compute.models import AuditEvent
 from tests.admin.conftest import make_viewer
 
 pytestmark = pytest.mark.django_db
@@ -115,3 +116,32 @@ def test_only_a_superuser_makes_a_token_in_another_users_name(client: Client) ->
     assert "Only a superuser may make a token in another user" in refused.content.decode()
     assert "shown this once" in own.content.decode()
     assert Token.objects.get().user.username == "viewer"
+
+
+def test_a_token_reaches_no_tenant_that_its_maker_does_not(client: Client) -> None:
+    client.force_login(make_viewer("add_token"))  # type: ignore[arg-type]
+
+    refused = client.post(LIST + "add/", {"user": "viewer", "label": "deploy", "tenant_id": "victim"})
+
+    assert "may make a token that acts in the tenant" in refused.content.decode()
+    assert not Token.objects.exists()
+
+
+def test_who_may_act_in_every_tenant_makes_a_token_for_one(client: Client) -> None:
+    client.force_login(make_viewer("add_token", "any_tenant"))  # type: ignore[arg-type]
+
+    client.post(LIST + "add/", {"user": "viewer", "label": "deploy", "tenant_id": "t1"})
+
+    assert Token.objects.get().tenant_id == "t1"
+
+
+def test_making_and_revoking_are_audited(admin_client: Client) -> None:
+    admin_client.post(LIST + "add/", {"user": "admin", "label": "deploy", "tenant_id": "t1"})
+    token = Token.objects.get()
+    admin_client.post(f"{LIST}{token.pk}/revoke/", {"confirmed": "yes"})
+
+    recorded = AuditEvent.objects.order_by("at").values_list("action", "tenant_id", "resource_id", "outcome")
+    assert list(recorded) == [
+        ("compute:token:create", "t1", str(token.pk), "allowed"),
+        ("compute:token:revoke", "t1", str(token.pk), "allowed"),
+    ]

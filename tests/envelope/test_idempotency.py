@@ -191,8 +191,23 @@ def test_secret_fields_are_not_kept() -> None:
 
 
 def test_a_type_that_holds_itself_ends() -> None:
-    answer = Nested(children=[], value="hunter2")
+    answer = Nested(children=[Nested(children=[], value="hunter2")], value="hunter2")
     assert b"hunter2" not in idempotency.without_secrets(msgspec.json.encode(answer), Nested)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value"),
+    [
+        (list[Secret], ["hunter2"]),
+        (tuple[Secret, ...], ["hunter2", "hunter2"]),
+        (tuple[int, Secret], [1, "hunter2"]),
+        (dict[str, Secret], {"a": "hunter2"}),
+        (dict[str, list[Secret | None]], {"a": ["hunter2", None]}),
+        (list[Key] | None, [{"id": "k", "value": "hunter2"}]),
+    ],
+)
+def test_secrets_in_containers_are_not_kept(annotation: Any, value: Any) -> None:
+    assert b"hunter2" not in idempotency.without_secrets(msgspec.json.encode(value), annotation)
 
 
 def test_an_answer_without_secrets_is_kept_byte_for_byte() -> None:

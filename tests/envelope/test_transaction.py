@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import psycopg
 import pytest
-from django.db import OperationalError, connection, connections
+from django.db import IntegrityError, OperationalError, connection, connections
 from django.http import HttpResponse
 from django.test import override_settings
 
-from better_compute.envelope import codec
+from better_compute.envelope import call, codec
+from better_compute.envelope.problem import refusal
 from better_compute.store import audit, outbox, transaction, work
 from tests.envelope.conftest import Caller, audit_rows, count_rows, grown
 from tests.envelope.probe import REFUSALS
@@ -38,7 +39,9 @@ def test_a_call_commits_row_event_work_and_audit_together(caller: Caller) -> Non
         "compute_audit_events": 1,
     }
     with connection.cursor() as cursor:
-        cursor.execute("SELECT (SELECT xid FROM compute_outbox) = (SELECT xid FROM compute_audit_events)")
+        cursor.execute(
+            "SELECT (SELECT xid FROM compute_outbox) = (SELECT xid FROM compute_audit_events WHERE resource_type <> 'token')"
+        )
         assert cursor.fetchone() == (True,)
 
 
@@ -224,3 +227,50 @@ def test_a_database_that_is_away_is_503(caller: Caller, monkeypatch: pytest.Monk
     with monkeypatch.context() as away:
         away.setattr(connections["default"], "set_autocommit", refuse)
         assert problem(caller.probe("write")) == (503, "STORAGE_BUSY")
+
+
+@pytest.fixture
+def commit_cut_off(transactional_db: None) -> Iterator[None]:
+    """The server ends the session while it commits a new widget: a client cannot know whether it was kept."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            CREATE FUNCTION pg_temp_cut_off() RETURNS trigger LANGUAGE plpgsql AS
+              $$ BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); PERFORM pg_sleep(5); RETURN NULL; END $$;
+            CREATE CONSTRAINT TRIGGER cut_off AFTER INSERT ON plg_acme_widget
+              DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION pg_temp_cut_off();
+            """
+        )
+    yield
+    with connection.cursor() as cursor:
+        cursor.execute("DROP FUNCTION pg_temp_cut_off() CASCADE")
+
+
+@pytest.mark.usefixtures("commit_cut_off")
+@pytest.mark.django_db(transaction=True)
+def test_a_connection_lost_at_commit_does_not_promise_that_nothing_changed(caller: Caller) -> None:
+    response = caller.probe("write")
+    found = json.loads(response.content)
+    assert (found["code"], found["reason"]) == ("STORAGE_BUSY", "OUTCOME_UNKNOWN")
+    assert "Idempotency-Key" in found["mend"]
+
+
+def test_a_defect_met_while_a_database_error_is_handled_is_a_defect() -> None:
+    def fail() -> None:
+        try:
+            raise IntegrityError from psycopg.errors.UniqueViolation()
+        except IntegrityError:
+            raise ValueError("a defect") from None
+
+    with pytest.raises(ValueError, match="a defect") as caught:
+        fail()
+    assert refusal(caught.value, "r1").code == "INTERNAL_ERROR"
+
+
+def test_a_failure_while_the_owner_is_looked_up_is_no_denial(caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unreadable(resource: object) -> None:
+        raise OperationalError from psycopg.errors.QueryCanceled()
+
+    monkeypatch.setattr(call, "_owner", unreadable)
+    assert caller.probe("write").status_code == 503
+    assert [row["outcome"] for row in audit_rows()] == ["failed"]
