@@ -6,6 +6,7 @@ import msgspec
 
 from better_compute import Catalog, ComputeModule
 
+from .providers import Provider
 from .resources import RESOURCE_TYPES
 
 
@@ -16,6 +17,8 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="u
     root_tenant_id: str = "root"
     #: Ids of the plugins whose actions may be granted; None allows every hosted plugin's.
     plugins: tuple[str, ...] | None = None
+    #: Identity providers whose tokens are accepted.
+    providers: tuple[Provider, ...] = ()
     #: Longest that breaking the glass may last, in minutes.
     break_glass_minutes: int = 60
 

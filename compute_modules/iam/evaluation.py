@@ -18,6 +18,8 @@ class Narrowing:
     actions: Patterns | None = None
     #: When the token ends; None for one without an end.
     expires_at: datetime | None = None
+    #: Grants that the credential itself carries: claims of an identity provider.
+    carried: tuple[Grant, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,8 @@ def steps(facts: Facts, question: Question) -> list[Step]:
 
 
 def _concerning(facts: Facts, question: Question, tenant: Tenant) -> Iterator[Grant]:
+    if question.narrowed is not None:
+        yield from (grant for grant in question.narrowed.carried if grant.tenant in tenant.path)
     holdings = facts.holdings.get(question.principal)
     if holdings is None:
         return

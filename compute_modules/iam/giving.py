@@ -6,7 +6,7 @@ not hold ``compute:<area>:*``, which will match a third one tomorrow.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -70,9 +70,11 @@ def exceeding(facts: Facts, giver: str, gift: Gift, at: datetime, narrowed: Narr
         return gift.rights.permits.texts[0]
     if narrowed is not None and narrowed.tenant_id is not None and narrowed.tenant_id not in tenant.path:
         return gift.rights.permits.texts[0]
-    held = [grant for grant in _permits(facts, giver, tenant, gift) if grant.active(at)]
+    own = facts.holdings.get(giver)
+    every = [*(own.by_id.values() if own else ()), *(narrowed.carried if narrowed else ())]
+    held = [grant for grant in _permits(every, tenant, gift) if grant.active(at)]
     scope = None if narrowed is None else narrowed.actions
-    forbids = list(_forbids(facts, giver, tenant, gift))
+    forbids = list(_forbids(facts, every, tenant, gift))
     for pattern in _conveyed(gift):
         if not gift.rights.meet(pattern) and pattern != "*":
             continue
@@ -92,9 +94,8 @@ def _conveyed(gift: Gift) -> tuple[str, ...]:
     return gift.rights.permits.texts
 
 
-def _permits(facts: Facts, giver: str, tenant: Tenant, gift: Gift) -> Iterator[Grant]:
-    holdings = facts.holdings.get(giver)
-    for grant in holdings.by_id.values() if holdings else ():
+def _permits(every: Iterable[Grant], tenant: Tenant, gift: Gift) -> Iterator[Grant]:
+    for grant in every:
         if grant.effect != "permit" or grant.tenant not in tenant.path:
             continue
         if grant.resource is not None and grant.resource != gift.resource:
@@ -106,10 +107,9 @@ def _permits(facts: Facts, giver: str, tenant: Tenant, gift: Gift) -> Iterator[G
         yield grant
 
 
-def _forbids(facts: Facts, giver: str, tenant: Tenant, gift: Gift) -> Iterator[Grant]:
+def _forbids(facts: Facts, every: Iterable[Grant], tenant: Tenant, gift: Gift) -> Iterator[Grant]:
     """Forbids that hold where the gift would, also those that begin later or further down."""
-    holdings = facts.holdings.get(giver)
-    for grant in holdings.by_id.values() if holdings else ():
+    for grant in every:
         if grant.effect != "forbid":
             continue
         if grant.resource is not None and gift.resource is not None and grant.resource != gift.resource:
