@@ -69,7 +69,10 @@ class OpenIdProvider:
         now = int(time.time())
         body = {"iss": self.issuer, "aud": AUDIENCE, "sub": subject, "iat": now, "exp": now + 300, **claims}
         body = {name: value for name, value in body.items() if value is not None}
-        return jwt.encode(body, key.private, algorithm=key.algorithm, headers={"kid": key.kid, **(headers or {})})
+        # As bytes, so that claims no library would sign can be signed too.
+        return jwt.api_jws.encode(
+            json.dumps(body).encode(), key.private, algorithm=key.algorithm, headers={"kid": key.kid, **(headers or {})}
+        )
 
     def answer(self, path: str) -> tuple[int, bytes]:
         """What a GET is answered."""

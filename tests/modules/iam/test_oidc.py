@@ -170,7 +170,9 @@ def forged(provider: OpenIdProvider) -> dict[str, str]:
         "not before": provider.token(groups="admins", nbf=now + 120),
         "no end": provider.token(groups="admins", exp=None),
         "no beginning": provider.token(groups="admins", iat=None),
-        "end is text": provider.token(groups="admins", exp=None, **{"exp ": "x"}),
+        "end is text": provider.token(groups="admins", exp="tomorrow"),
+        "end is true": provider.token(groups="admins", exp=True),
+        "subject is a number": provider.token(7, groups="admins"),  # type: ignore[arg-type]
         "lives for ever": provider.token(groups="admins", exp=now + 10_000_000),
         "end beyond time": provider.token(groups="admins", exp=10**18),
         "no subject": provider.token(None, groups="admins"),  # type: ignore[arg-type]
