@@ -15,26 +15,38 @@ from django.core.signals import setting_changed
 
 from better_compute.contract.errors import ComputeError, ErrorCode
 
+#: At least one.
+Positive = Annotated[int, msgspec.Meta(ge=1)]
+#: Zero or more.
+Count = Annotated[int, msgspec.Meta(ge=0)]
+
 
 class Worker(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="upper"):
     """How the worker runtime keeps leases and looks for work. Times are in milliseconds."""
 
     #: How long a lease lives without a heartbeat.
-    ttl_ms: int = 10_000
+    ttl_ms: Positive = 10_000
     #: Time between heartbeats.
-    tick_ms: int = 2_000
+    tick_ms: Positive = 2_000
     #: Time after which a worker looks for work although nothing woke it.
-    poll_ms: int = 1_000
+    poll_ms: Positive = 1_000
     #: Time after which every node and pool is enqueued again, plus up to as much jitter.
-    resync_ms: int = 300_000
+    resync_ms: Positive = 300_000
     #: Most keys that one claim takes.
-    batch: int = 100
+    batch: Positive = 100
     #: Runs at a time in one process.
-    threads: int = 4
+    threads: Positive = 4
     #: A run longer than this is reported with its stack.
-    hung_ms: int = 60_000
+    hung_ms: Positive = 60_000
     #: How long a stopping worker waits for the keys it is running.
-    grace_ms: int = 10_000
+    grace_ms: Count = 10_000
+
+    def __post_init__(self) -> None:
+        if 2 * self.tick_ms > self.ttl_ms:
+            raise ValueError(
+                f"a TICK_MS of {self.tick_ms} leaves no second heartbeat within a TTL_MS of {self.ttl_ms}; "
+                "TICK_MS must be at most half of it"
+            )
 
 
 class Scheduler(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="upper"):
@@ -59,13 +71,13 @@ class Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="uppe
     """Bounds of one call. Sizes in bytes, times in milliseconds."""
 
     #: Largest body of a call.
-    max_body_bytes: int = 1_048_576
+    max_body_bytes: Positive = 1_048_576
     #: Longest that one statement of a call may run.
-    statement_timeout_ms: int = 15_000
+    statement_timeout_ms: Positive = 15_000
     #: How long the answer of a call with an Idempotency-Key is kept.
-    idempotency_retention_ms: int = 86_400_000
+    idempotency_retention_ms: Positive = 86_400_000
     #: How long the cursor of a list's next page is good.
-    cursor_lifetime_ms: int = 86_400_000
+    cursor_lifetime_ms: Positive = 86_400_000
 
 
 class Rate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="upper"):
@@ -73,10 +85,10 @@ class Rate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="uppe
 
     #: Address of a Redis-compatible store, e.g. ``redis://localhost:6379/0``; without it nothing is limited.
     store_url: str = ""
-    principal_per_minute: int = 0
-    principal_burst: int = 0
-    tenant_per_minute: int = 0
-    tenant_burst: int = 0
+    principal_per_minute: Count = 0
+    principal_burst: Count = 0
+    tenant_per_minute: Count = 0
+    tenant_burst: Count = 0
 
 
 class Settings(msgspec.Struct, frozen=True, rename="upper"):
@@ -93,7 +105,7 @@ class Settings(msgspec.Struct, frozen=True, rename="upper"):
     #: Whether plain ``migrate`` takes the lock, the order and the ledger of ``compute_migrate``.
     wrap_migrate: bool = True
     #: How far the database's clock may lie behind the last start.
-    clock_tolerance_ms: int = 5_000
+    clock_tolerance_ms: Count = 5_000
     #: Secrets that seal values, newest first, each of at least 32 characters; earlier ones still open what they sealed.
     secret: tuple[Annotated[str, msgspec.Meta(min_length=32)], ...] = ()
     #: Where callers reach the API.

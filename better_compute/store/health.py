@@ -43,6 +43,8 @@ ORDER BY wanted.position
 
 LIVE_ROLES = "SELECT DISTINCT role FROM compute_workers WHERE expires_at > compute_now()"
 
+ISOLATION = "SELECT current_setting('default_transaction_isolation')"
+
 CLOCK = "SELECT statement_timestamp(), clock_offset FROM compute_clock"
 
 LIVE_PROCESSES = """
@@ -144,6 +146,11 @@ def live_roles(using: str) -> set[str]:
 def clock(using: str) -> Clock:
     """The database's clock and the offset of ``compute_now()``."""
     return Clock(*_rows(using, CLOCK)[0])
+
+
+def isolation(using: str) -> str:
+    """The isolation that transactions have unless they ask for another, e.g. ``read committed``."""
+    return str(_rows(using, ISOLATION)[0][0])
 
 
 def _silent() -> str:

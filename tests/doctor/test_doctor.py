@@ -313,6 +313,20 @@ def test_the_scheduler_has_shards_of_its_own() -> None:
     assert "scheduler/shard:0" in found.message
 
 
+def test_another_default_isolation_is_an_error() -> None:
+    execute("SET default_transaction_isolation = 'repeatable read'")
+    try:
+        assert [(each.check, each.severity, each.message) for each in findings(quiet())] == [
+            (
+                "database.isolation",
+                "error",
+                "Transactions are REPEATABLE READ by default; fences and tenant states need READ COMMITTED.",
+            )
+        ]
+    finally:
+        execute("RESET default_transaction_isolation")
+
+
 def test_an_offset_of_the_clock_is_a_warning() -> None:
     clock.set_offset(timedelta(hours=1))
     assert [(each.check, each.message) for each in findings(quiet())] == [

@@ -40,7 +40,8 @@ def test_a_call_commits_row_event_work_and_audit_together(caller: Caller) -> Non
     }
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT (SELECT xid FROM compute_outbox) = (SELECT xid FROM compute_audit_events WHERE resource_type <> 'token')"
+            "SELECT (SELECT xid FROM compute_outbox)"
+            " = (SELECT xid FROM compute_audit_events WHERE resource_type <> 'token')"
         )
         assert cursor.fetchone() == (True,)
 

@@ -11,6 +11,7 @@ import pytest
 from django.conf import settings
 from django.db import connections
 from django.test import override_settings
+from psycopg import IsolationLevel
 
 from better_compute import ComputeError, conf, registry
 
@@ -48,6 +49,22 @@ from .specs import module, told
         (
             {"SINKS": {"EVENT": []}},
             "COMPUTE in the settings: Object contains unknown field `EVENT` - at `$.SINKS`.",
+            "Correct the key that the path names.",
+        ),
+        (
+            {"WORKER": {"THREADS": 0}},
+            "COMPUTE in the settings: Expected `int` >= 1 - at `$.WORKER.THREADS`.",
+            "Correct the key that the path names.",
+        ),
+        (
+            {"CALL": {"MAX_BODY_BYTES": -1}},
+            "COMPUTE in the settings: Expected `int` >= 1 - at `$.CALL.MAX_BODY_BYTES`.",
+            "Correct the key that the path names.",
+        ),
+        (
+            {"WORKER": {"TTL_MS": 3000}},
+            "COMPUTE in the settings: a TICK_MS of 2000 leaves no second heartbeat within a TTL_MS of 3000; "
+            "TICK_MS must be at most half of it - at `$.WORKER`.",
             "Correct the key that the path names.",
         ),
         ([], "COMPUTE in the settings is [], which is no dictionary.", "Write COMPUTE = {}."),
@@ -108,5 +125,18 @@ def test_server_side_binding_is_warned_of(alias: dict[str, Any]) -> None:
                 "compute.W072",
                 "DATABASES['second'] has server_side_binding on, which refuses statements of several commands.",
                 "Remove server_side_binding from its OPTIONS; triggers and packaged SQL need it off.",
+            )
+        ]
+
+
+def test_another_isolation_than_read_committed_is_refused(alias: dict[str, Any]) -> None:
+    alias["OPTIONS"] = {"isolation_level": IsolationLevel.REPEATABLE_READ}
+    with override_settings(COMPUTE={"MIGRATION_DATABASE": "second"}):
+        assert told(module()) == [
+            (
+                "compute.E074",
+                f"DATABASES['second'] sets isolation_level {IsolationLevel.REPEATABLE_READ!r}; fences and tenant "
+                "states are read under READ COMMITTED, so that a lock is followed by what is true after it.",
+                "Remove isolation_level from its OPTIONS.",
             )
         ]

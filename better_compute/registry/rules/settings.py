@@ -11,6 +11,7 @@ from django.core.checks import CheckMessage, Warning
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connections
 from django.utils.connection import ConnectionDoesNotExist
+from psycopg import IsolationLevel
 
 from better_compute import conf
 from better_compute.contract.errors import ComputeError
@@ -82,7 +83,16 @@ def _database(key: str, alias: str) -> Iterator[CheckMessage]:
             f"DATABASES[{alias!r}], which COMPUTE[{key!r}] names, is {connection.vendor}, not PostgreSQL.",
             "Use django.db.backends.postgresql on PostgreSQL 15 or later.",
         )
-    elif connection.settings_dict.get("OPTIONS", {}).get("server_side_binding"):
+        return
+    options = connection.settings_dict.get("OPTIONS", {})
+    if options.get("isolation_level") not in (None, IsolationLevel.READ_COMMITTED):
+        yield setting_error(
+            ids.ISOLATION,
+            f"DATABASES[{alias!r}] sets isolation_level {options['isolation_level']!r}; fences and tenant states are "
+            "read under READ COMMITTED, so that a lock is followed by what is true after it.",
+            "Remove isolation_level from its OPTIONS.",
+        )
+    if options.get("server_side_binding"):
         yield Warning(
             f"DATABASES[{alias!r}] has server_side_binding on, which refuses statements of several commands.",
             hint="Remove server_side_binding from its OPTIONS; triggers and packaged SQL need it off.",
