@@ -39,11 +39,11 @@ class Compute:
         return Jobs()
 
     def initialize(self, role: str = "all", *, connections_held: int = hosting.CONNECTIONS) -> None:
-        """Make this process ready to serve; see :func:`better_compute.hosting.initialize`."""
+        """Make this process ready to serve; see :func:`better_compute.engine.hosting.initialize`."""
         hosting.initialize(role, connections_held=connections_held)
 
     def stop(self) -> None:
-        """Stop loops, then modules in reverse; see :func:`better_compute.hosting.stop`."""
+        """Stop loops, then modules in reverse; see :func:`better_compute.engine.hosting.stop`."""
         hosting.stop()
 
     def context(self, module: str) -> ModuleContext:
