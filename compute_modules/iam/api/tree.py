@@ -97,6 +97,7 @@ class TenantTree(ComputeViewSet):
     def create(self, ctx: MethodContext, input: CreateInput) -> Tenant:
         """Make a tenant below another one."""
         grants.begin(ctx)
+        tree.ensure_root(ctx)
         parent = tree.require(ctx, input.parent_id)
         if input.ceiling is not None:
             grants.check_patterns(ctx, input.ceiling)
