@@ -11,12 +11,16 @@ REQUIREMENTS = $(if $(filter 3.11,$(shell $(PYTHON) -c 'import sys; print("%d.%d
 PG15 ?= /usr/lib/postgresql/15/bin
 PYTHON313 ?= python3.13
 PORT ?= 0
+# Test processes, each with a database of its own; many tests wait for other processes, so two are right for two cores.
+JOBS ?= 2
+# A file's tests stay together, and files keep their order, in which the longest are not last.
+SPREAD := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 .PHONY: help install demo test test-all test-pg15 test-py313 lint types docs bench requirements clean
 
 help:
 	@echo 'make demo [ONCE=1] [PORT=n]   run the whole installation here, or drive it once and stop'
-	@echo 'make test [ARGS=...]          the tests; make test-all adds PostgreSQL 15 and Python 3.13 with Django 6.1'
+	@echo 'make test [JOBS=2] [ARGS=...]  the tests; make test-all adds PostgreSQL 15 and Python 3.13 with Django 6.1'
 	@echo 'make lint types docs          style and layers, static types, the documentation'
 	@echo 'make bench [ONLY=group]       figures beside their peers'
 	@echo 'make clean                    remove .venv, .dev and everything built'
@@ -36,17 +40,17 @@ demo: install
 	@$(BIN)/python manage.py compute_dev --port $(PORT) $(if $(ONCE),--once example_project.demo)
 
 test: install
-	$(BIN)/pytest $(ARGS)
+	$(BIN)/pytest $(SPREAD) $(ARGS)
 
 test-all: test test-pg15 test-py313
 
 test-pg15: install
 	@test -x $(PG15)/postgres || { echo 'No PostgreSQL 15 in $(PG15); install postgresql-15, or set PG15 to its programs.'; exit 1; }
-	env -u DATABASE_URL COMPUTE_DEV_PGBIN=$(PG15) $(BIN)/pytest $(ARGS)
+	env -u DATABASE_URL COMPUTE_DEV_PGBIN=$(PG15) $(BIN)/pytest $(SPREAD) $(ARGS)
 
 test-py313:
 	$(MAKE) --no-print-directory VENV=.venv-py313 PYTHON=$(PYTHON313) install
-	.venv-py313/bin/pytest -m 'not slow' $(ARGS)
+	.venv-py313/bin/pytest $(SPREAD) -m 'not slow' $(ARGS)
 
 lint: install
 	$(BIN)/ruff check .

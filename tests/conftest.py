@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import quote, urlsplit, urlunsplit
 
+import hypothesis
 import pytest
 from pytest_django import DjangoDbBlocker
 
@@ -23,6 +24,12 @@ def _python_for_everyone() -> str | None:
             return str(path)
     return None
 
+
+# No deadline: the machine may be doing something else, and none of these claims is about time. A failure prints
+# what makes it happen again. Tests that state a number of examples keep it.
+hypothesis.settings.register_profile("suite", deadline=None, print_blob=True)
+hypothesis.settings.register_profile("thorough", hypothesis.settings.get_profile("suite"), max_examples=400)
+hypothesis.settings.load_profile("thorough" if os.environ.get("COMPUTE_TEST_ALL") else "suite")
 
 #: What stands behind a name given to ``needs``: True when this machine has it.
 TOOLS: dict[str, Callable[[], bool]] = {
