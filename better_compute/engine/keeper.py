@@ -52,6 +52,8 @@ class Keeper:
         self._stopping = Event()
         self._retiring = Event()
         self._next_beat = 0.0
+        #: By role, the members that lived when its periodic keys were written last.
+        self._seeded: dict[str, frozenset[str]] = {}
         self.ready = Event()
 
     def poke(self) -> None:
@@ -109,15 +111,25 @@ class Keeper:
             metrics.add("members_buried")
             joined = True
         changed = membership.balance(cursor, self._dispatcher.runs_under)
+        self._seed(cursor, membership)
         if changed:
             metrics.add("lease_transitions")
         return joined or changed
 
     def _join(self, cursor: Any, membership: Membership) -> bool:
-        seed(cursor, membership.reconcilers.values())
         membership.join(cursor)
         self._on_join(membership.id)
         return True
+
+    def _seed(self, cursor: Any, membership: Membership) -> None:
+        """Write the periodic keys whenever members come or go: another release's may have had others."""
+        if self._seeded.get(membership.role) == membership.crowd:
+            return
+        try:
+            seed(cursor, membership.reconcilers.values())
+        except psycopg.errors.QueryCanceled:
+            log.warning("a transaction that stays open holds a periodic key; the next resync writes it")
+        self._seeded[membership.role] = membership.crowd
 
     def _leave(self) -> None:
         try:

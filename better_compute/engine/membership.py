@@ -18,6 +18,7 @@ from better_compute import conf
 from better_compute.contract.ports import LeaseInfo
 from better_compute.contract.reconcilers import Reconciler, Role
 from better_compute.engine.holds import Hold
+from better_compute.engine.periodic import declared
 from better_compute.engine.rendezvous import assign, prefer
 from better_compute.engine.shards import SHARDS
 from better_compute.store import leases
@@ -46,6 +47,8 @@ class Membership:
     holds: dict[str, Hold] = field(default_factory=dict)
     #: Scopes an operator has paused.
     paused: frozenset[str] = frozenset()
+    #: Every live member as of the last :meth:`balance`.
+    crowd: frozenset[str] = frozenset()
     _trusted_until: float = 0.0
     _takes: bool = True
 
@@ -106,7 +109,7 @@ class Membership:
             pid=os.getpid(),
             ttl_ms=self.settings.ttl_ms,
             connections=self.connections,
-            kinds=[*self.reconcilers, *([SHARED] if self.sharded else [])],
+            kinds=[*self.reconcilers, *([SHARED] if self.sharded else []), *declared(self.reconcilers.values())],
         )
         leases.ensure(cursor, self.lease_names())
         # Only now: a registration that was half done or not answered is begun again, and its row ends by itself.
@@ -147,7 +150,9 @@ class Membership:
         ``running`` tells whether a key runs under a lease: such a lease starts no more and goes later.
         """
         self.paused = leases.paused(cursor)
-        wanted = self.wanted(leases.live_members(cursor))
+        members = leases.live_members(cursor)
+        self.crowd = frozenset(member.id for member in members)
+        wanted = self.wanted(members)
         for name, hold in self.holds.items():
             hold.leaving = name not in wanted
         given = self.give_back(cursor, [name for name, hold in self.holds.items() if hold.leaving], running)

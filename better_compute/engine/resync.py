@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 
 from better_compute.contract.ports import KeySource
 from better_compute.engine.membership import Membership
+from better_compute.engine.periodic import drop, seed
 from better_compute.engine.shards import shard_of
 from better_compute.store import work
 
@@ -40,7 +41,12 @@ def next_in_ms(every_ms: int) -> int:
 
 
 def resync(cursor: Any, membership: Membership, *, spread_ms: int) -> int:
-    """Enqueue every key of the member's shards that is not queued; returns how many were not."""
+    """Enqueue every key of the member's shards that is not queued, and write its periodic keys.
+
+    Returns how many keys of the shards were not queued.
+    """
+    seed(cursor, membership.reconcilers.values())
+    drop(cursor, membership.reconcilers.values())
     kinds: dict[Literal["node", "pool"], list[str]] = {}
     for name, reconciler in membership.reconcilers.items():
         if reconciler.shard_by != "none":

@@ -34,31 +34,51 @@ ON CONFLICT (kind, key) DO UPDATE SET
   not_before = LEAST(queued.not_before, GREATEST(EXCLUDED.not_before, queued.retry_floor))
 """
 
-# Resync and seeding: never touches a row that is queued, so it can defeat no backoff.
+# Resync and seeding: never touches a row that is queued, so it can defeat no backoff. It looks before it inserts,
+# since ON CONFLICT waits for whoever holds the row, and then still for an open transaction that inserted it.
 INSERT_MISSING = """
 INSERT INTO compute_work (kind, key, shard, not_before, enqueued_at, every_ms)
 SELECT kind, key, shard, clock.time + delay_ms * interval '1 millisecond', clock.time, every_ms
 FROM unnest(%s::text[], %s::text[], %s::smallint[], %s::bigint[], %s::bigint[])
        AS wanted (kind, key, shard, delay_ms, every_ms),
      (SELECT compute_now() AS time) AS clock
+WHERE NOT EXISTS (SELECT FROM compute_work queued WHERE queued.kind = wanted.kind AND queued.key = wanted.key)
 ORDER BY kind COLLATE "C", key COLLATE "C"
 ON CONFLICT (kind, key) DO NOTHING
 """
 
-# A key that became periodic, or whose interval changed, or that is periodic no more. Takes work rows in order.
+# A key that became periodic, or whose interval changed. Takes work rows in order, and leaves those somebody holds.
 ADOPT_PERIODIC = """
-WITH wanted AS (
-  SELECT * FROM unnest(%(kinds)s::text[], %(keys)s::text[], %(every)s::bigint[]) AS w (kind, key, every_ms)
-), changed AS MATERIALIZED (
+WITH changed AS MATERIALIZED (
   SELECT queued.kind, queued.key, wanted.every_ms
-  FROM compute_work queued LEFT JOIN wanted ON wanted.kind = queued.kind AND wanted.key = queued.key
-  WHERE queued.kind = ANY(%(hosted)s::text[]) AND queued.every_ms IS DISTINCT FROM wanted.every_ms
-    AND (queued.every_ms IS NOT NULL OR wanted.every_ms IS NOT NULL)
+  FROM unnest(%s::text[], %s::text[], %s::bigint[]) AS wanted (kind, key, every_ms)
+  JOIN compute_work queued ON queued.kind = wanted.kind AND queued.key = wanted.key
+  WHERE queued.every_ms IS DISTINCT FROM wanted.every_ms
   ORDER BY queued.kind, queued.key
-  FOR UPDATE OF queued
+  FOR UPDATE OF queued SKIP LOCKED
 )
 UPDATE compute_work queued SET every_ms = changed.every_ms
 FROM changed WHERE queued.kind = changed.kind AND queued.key = changed.key
+"""
+
+# A key that is periodic no more: while a release rolls out, only once no live member declares it. Reads every row
+# of the kinds; locks as above.
+DROP_PERIODIC = """
+WITH dropped AS MATERIALIZED (
+  SELECT queued.kind, queued.key
+  FROM compute_work queued
+  WHERE queued.kind = ANY(%(hosted)s::text[]) AND queued.every_ms IS NOT NULL
+    AND (queued.kind, queued.key) NOT IN (
+      SELECT kind, key FROM unnest(%(kinds)s::text[], %(keys)s::text[]) AS wanted (kind, key))
+    AND NOT EXISTS (
+      SELECT FROM compute_workers member
+      WHERE member.expires_at > (SELECT compute_now())
+        AND 'periodic:' || queued.kind || ':' || queued.key = ANY(member.kinds))
+  ORDER BY queued.kind, queued.key
+  FOR UPDATE OF queued SKIP LOCKED
+)
+UPDATE compute_work queued SET every_ms = NULL
+FROM dropped WHERE queued.kind = dropped.kind AND queued.key = dropped.key
 """
 
 # One bounded index descent a shard; LIMIT stops at the first shards that fill it, so the caller rotates them.
@@ -76,6 +96,9 @@ CROSS JOIN LATERAL (
 ) AS due
 LIMIT %(limit)s
 """
+
+# Nobody enqueued it since it was claimed, nor declared it periodic.
+_UNTOUCHED = " AND queued.generation = ran.generation AND queued.every_ms IS NULL"
 
 # Lease rows FOR KEY SHARE in name order, then work rows FOR UPDATE in key order; rows an enqueuer holds are left.
 _ENDED = """
@@ -99,7 +122,7 @@ WITH fence AS MATERIALIZED (
 """
 
 FINISH_DONE = (
-    _ENDED.format(columns="", arrays="", fields="", and_generation=" AND queued.generation = ran.generation")
+    _ENDED.format(columns="", arrays="", fields="", and_generation=_UNTOUCHED)
     + """
 DELETE FROM compute_work queued USING ended
 WHERE queued.kind = ended.kind AND queued.key = ended.key
@@ -263,19 +286,23 @@ def insert_missing(cursor: Any, rows: Iterable[WorkRow], every_ms: Mapping[tuple
     return int(cursor.rowcount)
 
 
-def seed_periodic(
-    cursor: Any, hosted: Sequence[str], rows: Sequence[WorkRow], every_ms: Mapping[tuple[str, str], int]
-) -> None:
-    """Make every declared periodic key exist with its interval; a key no longer declared stops coming back."""
+def declared(kind: str, key: str) -> str:
+    """How a member's row says that it declares a periodic key."""
+    return f"periodic:{kind}:{key}"
+
+
+def seed_periodic(cursor: Any, rows: Sequence[WorkRow], every_ms: Mapping[tuple[str, str], int]) -> None:
+    """Make every declared periodic key exist with its interval; one that is queued keeps its time."""
     insert_missing(cursor, rows, every_ms)
+    kinds, keys = [row.kind for row in rows], [row.key for row in rows]
+    cursor.execute(ADOPT_PERIODIC, [kinds, keys, [every_ms[row.kind, row.key] for row in rows]])
+
+
+def drop_periodic(cursor: Any, hosted: Sequence[str], rows: Sequence[WorkRow]) -> None:
+    """Have keys of the ``hosted`` kinds come back no more that neither ``rows`` nor a live member declares."""
     cursor.execute(
-        ADOPT_PERIODIC,
-        {
-            "hosted": list(hosted),
-            "kinds": [row.kind for row in rows],
-            "keys": [row.key for row in rows],
-            "every": [every_ms[row.kind, row.key] for row in rows],
-        },
+        DROP_PERIODIC,
+        {"hosted": list(hosted), "kinds": [row.kind for row in rows], "keys": [row.key for row in rows]},
     )
 
 

@@ -8,13 +8,17 @@ from typing import Any
 import pytest
 from django.db import connection
 
+from better_compute import conf
 from better_compute.contract.ports import LeaseInfo, ReconcileContext
-from better_compute.contract.reconcilers import DONE, Outcome, Reconciler
+from better_compute.contract.reconcilers import DONE, Outcome, Periodic, Reconciler
+from better_compute.engine.dispatch import Dispatcher
 from better_compute.engine.holds import Hold
+from better_compute.engine.keeper import Keeper
 from better_compute.engine.membership import Membership
 from better_compute.engine.resync import next_in_ms, read_keys_from, resync
 from better_compute.engine.shards import shard_of
 from better_compute.store import work
+from better_compute.store.session import Session
 
 pytestmark = pytest.mark.django_db
 
@@ -80,3 +84,59 @@ def test_the_interval_has_up_to_as_much_jitter() -> None:
     waits = [next_in_ms(1_000) for _ in range(200)]
     assert 1_000 <= min(waits) < 1_300
     assert 1_700 < max(waits) <= 2_000
+
+
+class Swept(Reconciler):
+    """A release that has one periodic key more than the one before."""
+
+    name = "t.swept"
+
+    def __init__(self, *keys: str) -> None:
+        self.periodic = tuple(Periodic(key, every="10m") for key in keys)
+
+    def run(self, ctx: ReconcileContext, key: str) -> Outcome:
+        return DONE
+
+
+def keeper(*keys: str) -> tuple[Keeper, Membership]:
+    member = Membership("controllers", {"t.swept": Swept(*keys)})
+    settings = conf.Worker()
+    dispatcher = Dispatcher([], settings)
+    return Keeper([member], dispatcher, Session("default", "t", {}), settings, lambda id: None), member
+
+
+def periodic(cursor: Any) -> dict[str, int | None]:
+    cursor.execute("SELECT key, every_ms FROM compute_work WHERE kind = 't.swept' ORDER BY key")
+    return dict(cursor.fetchall())
+
+
+def test_a_worker_of_the_release_before_takes_no_periodic_key_away() -> None:
+    (newer, new), (older, old) = keeper("old", "new"), keeper("old")
+    with connection.cursor() as cursor:
+        newer.step(cursor, new)
+        older.step(cursor, old)
+        resync(cursor, old, spread_ms=0)
+        assert periodic(cursor) == {"new": 600_000, "old": 600_000}
+
+
+def test_periodic_keys_are_written_again_when_members_come_or_go() -> None:
+    (newer, new), (older, old) = keeper("old", "new"), keeper("old")
+    with connection.cursor() as cursor:
+        older.step(cursor, old)
+        newer.step(cursor, new)
+        newer.step(cursor, new)
+        cursor.execute("DELETE FROM compute_work")
+        newer.step(cursor, new)
+        assert periodic(cursor) == {}
+        old.leave(cursor)
+        newer.step(cursor, new)
+        assert periodic(cursor) == {"new": 600_000, "old": 600_000}
+
+
+def test_resync_writes_periodic_keys_and_drops_those_that_nobody_declares() -> None:
+    _, new = keeper("new")
+    with connection.cursor() as cursor:
+        work.seed_periodic(cursor, [work.WorkRow("t.swept", "old", -1)], {("t.swept", "old"): 600_000})
+        new.join(cursor)
+        resync(cursor, new, spread_ms=0)
+        assert periodic(cursor) == {"new": 600_000, "old": None}

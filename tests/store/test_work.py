@@ -220,7 +220,7 @@ class TestFinish:
         assert [field(cursor, "a", name) for name in ("attempts", "last_error", "retry_floor")] == [0, None, None]
 
     def test_a_periodic_key_waits_from_the_end_of_its_run(self, cursor: Any) -> None:
-        work.seed_periodic(cursor, [KIND], [WorkRow(KIND, "p", -1)], {(KIND, "p"): 60_000})
+        work.seed_periodic(cursor, [WorkRow(KIND, "p", -1)], {(KIND, "p"): 60_000})
         [claimed] = claim(cursor)
         assert claimed.every_ms == 60_000
         work.finish_stay(cursor, MEMBER, KIND, [ended(claimed, wait_ms=60_000)])
@@ -230,7 +230,7 @@ class TestFinish:
         assert [each.key for each in claim(cursor)] == ["p"]
 
     def test_a_periodic_key_enqueued_while_it_ran_runs_at_once(self, cursor: Any) -> None:
-        work.seed_periodic(cursor, [KIND], [WorkRow(KIND, "p", -1)], {(KIND, "p"): 60_000})
+        work.seed_periodic(cursor, [WorkRow(KIND, "p", -1)], {(KIND, "p"): 60_000})
         [claimed] = claim(cursor)
         enqueue(cursor, "p")
         work.finish_stay(cursor, MEMBER, KIND, [ended(claimed, wait_ms=60_000)])
@@ -240,11 +240,11 @@ class TestFinish:
 class TestPeriodic:
     def test_seeding_again_moves_nothing(self, cursor: Any) -> None:
         every = {(KIND, "p"): 60_000}
-        work.seed_periodic(cursor, [KIND], [WorkRow(KIND, "p", -1)], every)
+        work.seed_periodic(cursor, [WorkRow(KIND, "p", -1)], every)
         [claimed] = claim(cursor)
         work.finish_stay(cursor, MEMBER, KIND, [ended(claimed, wait_ms=60_000)])
         before = row(cursor, "p")
-        work.seed_periodic(cursor, [KIND], [WorkRow(KIND, "p", -1)], every)
+        work.seed_periodic(cursor, [WorkRow(KIND, "p", -1)], every)
         after = row(cursor, "p")
         assert before is not None
         assert after is not None
@@ -252,14 +252,41 @@ class TestPeriodic:
 
     def test_a_changed_interval_and_a_dropped_key_are_taken_over(self, cursor: Any) -> None:
         rows = [WorkRow(KIND, "p", -1), WorkRow(KIND, "q", -1)]
-        work.seed_periodic(cursor, [KIND], rows, {(KIND, "p"): 60_000, (KIND, "q"): 60_000})
-        work.seed_periodic(cursor, [KIND], rows[:1], {(KIND, "p"): 5_000})
+        work.seed_periodic(cursor, rows, {(KIND, "p"): 60_000, (KIND, "q"): 60_000})
+        work.seed_periodic(cursor, rows[:1], {(KIND, "p"): 5_000})
+        work.drop_periodic(cursor, [KIND], rows[:1])
         assert field(cursor, "p", "every_ms") == 5_000
         assert field(cursor, "q", "every_ms") is None
 
+    def test_a_key_that_a_live_member_declares_is_not_dropped(self, cursor: Any) -> None:
+        other = "00000000-0000-0000-0000-000000000002"
+        kinds = [work.declared(KIND, "p")]
+        leases.register(cursor, id=other, role="controllers", host="h", pid=2, ttl_ms=9_000, connections=1, kinds=kinds)
+        work.seed_periodic(cursor, [WorkRow(KIND, "p", -1)], {(KIND, "p"): 60_000})
+        work.drop_periodic(cursor, [KIND], [])
+        assert field(cursor, "p", "every_ms") == 60_000
+        leases.leave(cursor, other)
+        work.drop_periodic(cursor, [KIND], [])
+        assert field(cursor, "p", "every_ms") is None
+
+    def test_a_key_declared_periodic_while_it_ran_stays(self, cursor: Any) -> None:
+        enqueue(cursor, "p")
+        [claimed] = claim(cursor)
+        work.seed_periodic(cursor, [WorkRow(KIND, "p", -1)], {(KIND, "p"): 60_000})
+        assert work.finish_done(cursor, MEMBER, KIND, [ended(claimed)]) == set()
+        assert field(cursor, "p", "every_ms") == 60_000
+
+    def test_seeding_does_not_wait_for_an_open_transaction(self, cursor: Any) -> None:
+        enqueue(cursor, "p")
+        with connect("default", "test", {}) as host, host.transaction():
+            work.upsert(host.cursor(), [WorkRow(KIND, "p", -1)])
+            cursor.execute("SET statement_timeout = '2s'")
+            work.seed_periodic(cursor, [WorkRow(KIND, "p", -1)], {(KIND, "p"): 60_000})
+            cursor.execute("RESET statement_timeout")
+
     def test_keys_of_reconcilers_hosted_elsewhere_are_left_alone(self, cursor: Any) -> None:
-        work.seed_periodic(cursor, [KIND], [WorkRow(KIND, "p", -1)], {(KIND, "p"): 60_000})
-        work.seed_periodic(cursor, ["other"], [], {})
+        work.seed_periodic(cursor, [WorkRow(KIND, "p", -1)], {(KIND, "p"): 60_000})
+        work.drop_periodic(cursor, ["other"], [])
         assert field(cursor, "p", "every_ms") == 60_000
 
 
