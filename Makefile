@@ -20,7 +20,7 @@ SPREAD := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 help:
 	@echo 'make demo [ONCE=1] [PORT=n]   run the whole installation here, or drive it once and stop'
-	@echo 'make test [JOBS=2] [ARGS=...]  the tests; make test-all adds PostgreSQL 15 and Python 3.13 with Django 6.1'
+	@echo 'make test [JOBS=n] [ARGS=...] the tests; make test-all adds PostgreSQL 15 and Python 3.13 with Django 6.1'
 	@echo 'make lint types docs          style and layers, static types, the documentation'
 	@echo 'make bench [ONLY=group]       figures beside their peers'
 	@echo 'make clean                    remove .venv, .dev and everything built'

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 from django.core.checks import run_checks
+from django.test import override_settings
 from hypothesis import given, strategies
 
 from better_compute import ComputeError, ErrorCode, registry
@@ -80,6 +81,20 @@ def test_an_override_ends_with_its_block() -> None:
             assert [spec.name for spec in registry.current().modules] == ["other"]
         assert [spec.name for spec in registry.current().modules] == ["gadgets"]
     assert [spec.name for spec in registry.current().modules] == before
+
+
+def test_the_registry_of_before_is_there_again_after_an_override() -> None:
+    before = registry.current()
+    with registry.override(module("gadgets")):
+        assert registry.current() is not before
+    assert registry.current() is before
+
+
+def test_settings_that_changed_inside_an_override_are_read_after_it() -> None:
+    before = registry.current()
+    with registry.override(module("gadgets")), override_settings(COMPUTE={}):
+        registry.current()
+    assert registry.current() is not before
 
 
 def test_the_registry_is_built_once_and_cannot_be_changed() -> None:
