@@ -12,21 +12,29 @@ import secrets
 from collections import deque
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from threading import Condition
+from datetime import timedelta
+from threading import Condition, RLock
 from time import monotonic
 from typing import Final
 
 from better_compute import conf
 from better_compute.contract.module import ModuleSpec
 from better_compute.contract.reconcilers import BatchReconciler, Reconciler
+from better_compute.engine.holds import Floor, Hold
 from better_compute.engine.membership import Membership
 from better_compute.engine.shards import UNSHARDED
+from better_compute.store.passes import NO_FLOOR, Found, Look, Noted
 from better_compute.store.wakeups import Pair
+from better_compute.store.work import Claimed
 
 _spread: Final = secrets.SystemRandom()
 
 #: What one turn should take.
 TURN_SECONDS: Final = 0.05
+#: A kind whose keys take less than this is drained fastest by one thread: more of them contend for the interpreter.
+SHARED_SECONDS: Final = 0.00005
+#: A transaction may take so long between its enqueue and its commit before the key has to wait for a poll.
+FLOOR_MARGIN: Final = timedelta(seconds=2)
 #: A key that answered DONE and stayed (an enqueuer holds its row) is left alone for a while, doubling.
 COOL_SECONDS: Final = (0.01, 0.5)
 
@@ -50,6 +58,10 @@ class Lane:
     #: ``monotonic()`` at which the next key becomes due.
     timer: float | None = None
     start: int = 0
+    #: The next pass looks at everything that is due, whatever the floors say.
+    from_the_start: bool = True
+    #: How often a floor was pulled back; a pass that was under way meanwhile raises none.
+    pulled: int = 0
 
     @property
     def name(self) -> str:
@@ -64,6 +76,11 @@ class Lane:
             return 1
         return max(1, min(batch, int(TURN_SECONDS / max(self.cost, 1e-6))))
 
+    @property
+    def shares(self) -> bool:
+        """Whether another thread should look too while a turn of this kind runs."""
+        return self.cost is None or self.cost > SHARED_SECONDS
+
     def learn(self, ran: int, seconds: float) -> None:
         """Take the mean of a turn into account."""
         if ran:
@@ -77,6 +94,48 @@ class Lane:
             if until + 1 < now:
                 del self.cool[key]
         return [*self.running, *(key for key, (until, _) in self.cool.items() if until > now)]
+
+    def holds(self) -> list[Hold]:
+        """The holds under which its keys may be started now."""
+        return self.membership.holds_of(self.reconciler)
+
+    def look(self, batch: int) -> Look:
+        """What the next pass is to look for, beginning at another shard each time."""
+        holds = self.holds()
+        self.start = (self.start + 17) % max(1, len(holds))
+        holds = holds[self.start :] + holds[: self.start]
+        limit = self.limit(batch)
+        # What cools may lie below a floor.
+        floored = not self.from_the_start and not self.cool
+        self.from_the_start = False
+        return Look(
+            kind=self.name,
+            shards=[UNSHARDED if hold.shard is None else hold.shard for hold in holds],
+            floors=[
+                hold.floors[self.name].text if floored and self.name in hold.floors else NO_FLOOR for hold in holds
+            ],
+            running=self.skipped(),
+            limit=limit,
+            per_shard=max(1, -(-limit // 8)) if len(holds) > 1 else limit,
+        )
+
+    def raise_floors(self, look: Look, found: Found) -> bool:
+        """Remember how far a pass looked; True when it may have left due keys behind."""
+        drained = Floor.of(found.at - FLOOR_MARGIN)
+        ends = found.looked_through(look)
+        for shard, end in ends.items():
+            hold = self.membership.hold_for(self.reconciler, shard)
+            if hold is not None:
+                hold.floors[self.name] = drained if end is None else Floor.of(end)
+        return len(ends) < len(look.shards) or any(end is not None for end in ends.values())
+
+    def pull_floors(self, left: Iterable[tuple[Claimed, Hold]]) -> None:
+        """Have claims that stay in the queue found again."""
+        self.pulled += 1
+        for claimed, hold in left:
+            floor = hold.floors.get(self.name)
+            if floor is not None and claimed.due_at < floor.at:
+                hold.floors[self.name] = Floor.of(claimed.due_at)
 
     def cool_down(self, left: Collection[str], ran: Iterable[str]) -> None:
         """Leave alone for a moment the keys that stayed although they answered DONE."""
@@ -96,7 +155,11 @@ class Dispatcher:
 
     def __init__(self, lanes: Sequence[Lane], settings: conf.Worker) -> None:
         self.lanes = {lane.name: lane for lane in lanes}
-        self.changed = Condition()
+        lock = RLock()
+        #: Threads wait on it for a turn.
+        self.changed = Condition(lock)
+        #: Notified when a turn ends.
+        self.rested = Condition(lock)
         self._settings = settings
         self._rotation = deque(lanes)
         self._next_poll = monotonic()
@@ -107,6 +170,7 @@ class Dispatcher:
         with self.changed:
             self._closed = True
             self.changed.notify_all()
+            self.rested.notify_all()
 
     @property
     def closed(self) -> bool:
@@ -116,9 +180,11 @@ class Dispatcher:
     def wake(self, pairs: Iterable[Pair] | None) -> None:
         """Say that (kind, shard) pairs may have due work, or with None that any may."""
         with self.changed:
-            for lane in self._named(pairs):
+            named = list(self._named(pairs))
+            for lane in named:
                 lane.ready = True
-            self.changed.notify_all()
+                lane.from_the_start = lane.from_the_start or pairs is None
+            self.changed.notify(len(named))
 
     def note(self, kind: str, shard: int) -> None:
         """A commit in this very process enqueued work."""
@@ -144,6 +210,9 @@ class Dispatcher:
                 if lane is not None:
                     lane.ready = False
                     lane.turns += 1
+                    if any(other.ready or other.timer is not None for other in self.lanes.values()):
+                        # Another thread has to look after those, and at how long it may wait.
+                        self.changed.notify()
                     return lane
                 self.changed.wait(self._patience())
             return None
@@ -168,7 +237,7 @@ class Dispatcher:
         if now >= self._next_poll:
             self._next_poll = now + self._settings.poll_ms / 1_000 * _spread.uniform(0.8, 1.2)
             for lane in self.lanes.values():
-                lane.ready = True
+                lane.ready = lane.from_the_start = True
         for lane in self.lanes.values():
             if lane.timer is not None and now >= lane.timer:
                 lane.timer = None
@@ -185,30 +254,35 @@ class Dispatcher:
             lane.ready = lane.ready or again
             if timer is not None:
                 lane.timer = timer if lane.timer is None else min(lane.timer, timer)
-            self.changed.notify_all()
+            # A thread that waits may wait too long now, or for this lane.
+            self.changed.notify()
+            self.rested.notify_all()
 
     def runs_under(self, lease: str) -> bool:
         """Whether a key runs under ``lease``."""
         with self.changed:
             return any(lease == held for lane in self.lanes.values() for _, held in lane.running.values())
 
-    def running_of(self, membership: Membership) -> list[tuple[str, str, int]]:
-        """(kind, key, incarnation) of everything that runs under ``membership``."""
-        return [
-            (lane.name, key, incarnation)
-            for lane in self.lanes.values()
-            if lane.membership is membership
-            for key, (incarnation, _) in lane.running.items()
-        ]
+    def goes_on(self, lane: Lane, threads: int) -> bool:
+        """Whether the thread of a turn may go on with the same lane, because nobody else waits for it."""
+        with self.changed:
+            if self._closed or not lane.membership.trusted or lane.membership.is_paused(lane.name):
+                return False
+            self._ring()
+            others = any(other.ready and other is not lane for other in self.lanes.values())
+            return not others or sum(other.turns for other in self.lanes.values()) < threads
+
+    def noted_of(self, membership: Membership, but: Collection[str] = (), of: Lane | None = None) -> list[Noted]:
+        """Everything that runs under ``membership``, except for the keys ``but`` of the lane ``of``."""
+        noted = []
+        for lane in self.lanes.values():
+            if lane.membership is membership and lane.running:
+                keys = [key for key in lane.running if lane is not of or key not in but]
+                if keys:
+                    noted.append(Noted(lane.name, keys, [lane.running[key][0] for key in keys]))
+        return noted
 
     def idle(self) -> bool:
         """Whether no turn is under way and nothing is known to be due."""
         with self.changed:
             return not any(lane.turns or lane.ready for lane in self.lanes.values())
-
-
-def shards_of(lane: Lane) -> list[int]:
-    """The shards whose keys the lane may start now, beginning at another one each time."""
-    shards = [UNSHARDED if hold.shard is None else hold.shard for hold in lane.membership.holds_of(lane.reconciler)]
-    lane.start = (lane.start + 17) % max(1, len(shards))
-    return shards[lane.start :] + shards[: lane.start]

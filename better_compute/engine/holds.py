@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from threading import Event
+from typing import Any, NamedTuple
 
 from better_compute.contract.ports import LeaseInfo
 
@@ -30,6 +32,19 @@ class Abort:
         self._event.set()
 
 
+class Floor(NamedTuple):
+    """How far a shard was looked through for a kind: rows due before ``at`` are gone, or wait for a poll."""
+
+    at: datetime
+    #: As PostgreSQL reads it.
+    text: str
+
+    @classmethod
+    def of(cls, at: datetime) -> Floor:
+        """A floor at ``at``."""
+        return cls(at, f'"{at}"')
+
+
 @dataclass(slots=True)
 class Hold:
     """A lease this process took. ``shard`` is None for a singleton."""
@@ -39,3 +54,7 @@ class Hold:
     abort: Abort = field(default_factory=Abort)
     #: To be given back as soon as nothing runs under it; no key is started any more.
     leaving: bool = False
+    #: By kind, how far the shard was looked through.
+    floors: dict[str, Floor] = field(default_factory=dict)
+    #: By module, the context of its runs under this hold.
+    contexts: dict[str, Any] = field(default_factory=dict)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -21,6 +21,7 @@ from better_compute.engine import backoff
 from better_compute.engine.contexts import BoundReconcileContext
 from better_compute.engine.holds import Hold
 from better_compute.store import leases, work
+from better_compute.store.failures import describe_failure
 from better_compute.store.sql import SqlPort
 from better_compute.store.work import Claimed, Ended
 
@@ -78,13 +79,22 @@ class Batch:
         wait = backoff.wait_ms(claimed.attempts)
         self.failed.append(Ended(claimed, hold.lease.name, hold.lease.epoch, wait, backoff.floor_ms(wait), error=error))
 
+    @property
+    def all_done(self) -> bool:
+        """Whether every key that ran is done, so that deleting them is all there is to write."""
+        return bool(self.done) and not (self.stay or self.failed or self.lost)
+
     def write(self, cursor: object, member: str) -> set[str]:
         """Write every end, fenced; returns the keys that stay queued although they answered DONE."""
-        deleted = work.finish_done(cursor, member, self.kind, self.done)
-        left = [run for run in self.done if run.claimed.key not in deleted]
-        forgiven = [run for run in left if run.claimed.attempts]
-        work.finish_stay(cursor, member, self.kind, self.stay + forgiven)
+        left = self.forgive(cursor, member, work.finish_done(cursor, member, self.kind, self.done))
+        work.finish_stay(cursor, member, self.kind, self.stay)
         work.finish_failed(cursor, member, self.kind, self.failed)
+        return left
+
+    def forgive(self, cursor: object, member: str, deleted: Collection[str]) -> set[str]:
+        """Forget the failures of keys that answered DONE and were not deleted; returns those keys."""
+        left = [run for run in self.done if run.claimed.key not in deleted]
+        work.finish_stay(cursor, member, self.kind, [run for run in left if run.claimed.attempts])
         return {run.claimed.key for run in left}
 
 
@@ -105,6 +115,14 @@ def context_for(spec: ModuleSpec, holds: Sequence[Hold]) -> BoundReconcileContex
         lease=found[0],
         signal=holds[0].abort,
     )
+
+
+def context_under(spec: ModuleSpec, hold: Hold) -> BoundReconcileContext:
+    """The context of a run under one hold, made once for each."""
+    made: BoundReconcileContext | None = hold.contexts.get(spec.name)
+    if made is None:
+        made = hold.contexts[spec.name] = context_for(spec, [hold])
+    return made
 
 
 def run_keys(
@@ -159,7 +177,7 @@ def _run(
 
 def _run_one(spec: ModuleSpec, reconciler: Reconciler, claimed: Claimed, hold: Hold, batch: Batch) -> None:
     try:
-        outcome = _outcome(reconciler.run(context_for(spec, [hold]), claimed.key))
+        outcome = _outcome(reconciler.run(context_under(spec, hold), claimed.key))
     except LeaseLost:
         hold.abort.set()
         batch.lost += 1
@@ -190,6 +208,8 @@ def _run_many(
 
 
 def _outcome(answer: object) -> Outcome:
+    if answer is DONE or answer is SYNC_AGAIN:
+        return answer
     try:
         return Outcome(answer)  # type: ignore[arg-type]
     except ValueError:
@@ -199,7 +219,7 @@ def _outcome(answer: object) -> Outcome:
 def _describe(reconciler: Reconciler, what: str, error: BaseException) -> str:
     """Log the failure with its stack, mend the connection, and return what the row will say."""
     log.error("%s failed for %s", reconciler.name, what, exc_info=error)
-    text = f"{type(error).__name__}: {error}"
+    text = describe_failure(error)
     connection = connections[conf.current().database]
     if isinstance(error.__cause__, errors.ReadOnlySqlTransaction) and not _is_standby(connection):
         text += f" (This was {_OUTSIDE_FENCE}.)"

@@ -113,9 +113,9 @@ class Runtime:
     def wait_idle(self, seconds: float) -> bool:
         """Wait until no turn is under way and nothing is known to be due; False after ``seconds``."""
         until = monotonic() + seconds
-        with self.dispatcher.changed:
+        with self.dispatcher.rested:
             while not self.dispatcher.idle() and not self.dispatcher.closed:
-                if not self.dispatcher.changed.wait(until - monotonic()):
+                if not self.dispatcher.rested.wait(until - monotonic()):
                     return False
         return True
 

@@ -1,4 +1,7 @@
-"""One turn: claim due keys of one kind, run them, write how they ended. What a worker thread does all day."""
+"""One turn: claim due keys of one kind, run them, write how they ended. What a worker thread does all day.
+
+While nobody else waits for the thread, the write of one batch and the claim of the next are one statement.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +16,18 @@ import psycopg
 
 from better_compute import conf
 from better_compute.engine import runs
-from better_compute.engine.dispatch import TURN_SECONDS, Dispatcher, Lane, shards_of
+from better_compute.engine.dispatch import TURN_SECONDS, Dispatcher, Lane
 from better_compute.engine.holds import Hold
 from better_compute.engine.metrics import metrics
-from better_compute.store import leases, work
+from better_compute.engine.shards import UNSHARDED
+from better_compute.store import leases, passes, work
 from better_compute.store.session import Session
 from better_compute.store.work import Claimed
 
 log: Final = logging.getLogger(__name__)
+
+#: A claimed key and the hold it runs under.
+Claim = tuple[Claimed, Hold]
 
 
 @dataclass(slots=True)
@@ -61,15 +68,22 @@ class Turns:
         return True
 
     def _turn(self, lane: Lane) -> tuple[bool, float | None]:
-        limit = lane.limit(self.settings.batch)
-        claims, full = self._claim(lane, limit)
+        claims, more = self._pass(lane)
         if not claims:
             self._say_idle(lane)
-            return full, self._next_due(lane)
+            return more, self._next_due(lane)
+        while claims:
+            batch = self._run(lane, claims, more)
+            if not batch.all_done or not self.dispatcher.goes_on(lane, self.settings.threads):
+                self._write(lane, claims, batch)
+                return True, None
+            claims, more = self._pass(lane, claims, batch)
+        return more, self._next_due(lane)
+
+    def _run(self, lane: Lane, claims: Sequence[Claim], more: bool) -> runs.Batch:
+        """Run what was claimed; its keys are marked as running until they are written."""
         try:
-            self._note(lane)
-            if full:
-                # There is more than this turn takes: let another thread look too.
+            if more and lane.shares:
                 self.dispatcher.wake([(lane.name, claims[0][0].shard)])
             before = monotonic()
             batch = runs.run_keys(
@@ -80,99 +94,130 @@ class Turns:
                 until=before + TURN_SECONDS,
                 started=lambda keys: self._started(lane, keys),
             )
-            seconds = monotonic() - before
+        except BaseException:
+            self._release(lane, claims, claims)
+            raise
+        seconds = monotonic() - before
+        lane.learn(batch.ran, seconds)
+        self._count(lane, claims, batch, seconds)
+        return batch
+
+    def _write(self, lane: Lane, claims: Sequence[Claim], batch: runs.Batch) -> None:
+        """Write how the claims ended, however they did."""
+        left = {claimed.key for claimed, _ in claims}
+        try:
             with self.queue.cursor() as cursor:
                 left = batch.write(cursor, lane.membership.id)
-            self._count(lane, claims, batch, seconds)
+            with self.dispatcher.changed:
+                lane.cool_down(left, [run.claimed.key for run in batch.done])
         finally:
-            self._release(lane, claims)
-        with self.dispatcher.changed:
-            lane.learn(batch.ran, seconds)
-            lane.cool_down(left, [run.claimed.key for run in batch.done])
-        return True, None
+            deleted = {run.claimed.key for run in batch.done} - left
+            self._release(lane, claims, [claim for claim in claims if claim[0].key not in deleted])
 
-    def _claim(self, lane: Lane, limit: int) -> tuple[list[tuple[Claimed, Hold]], bool]:
-        """Due keys with the holds they run under, marked as running; and whether there may be more."""
-        with self.dispatcher.changed:
-            shards, skipped = shards_of(lane), lane.skipped()
-        if not shards:
-            return [], False
-        with self.queue.cursor() as cursor:
-            found = work.claim(
-                cursor,
-                lane.name,
-                shards,
-                running=skipped,
-                limit=limit,
-                per_shard=max(1, -(-limit // 8)) if len(shards) > 1 else limit,
-            )
-        if any(claimed.suspect for claimed in found):
-            # Its last process died: alone, so that no other key can be taken for the culprit.
-            found = (
-                [claimed for claimed in found if claimed.suspect][:1]
-                if found[0].suspect
-                else [claimed for claimed in found if not claimed.suspect]
-            )
+    def _pass(self, lane: Lane, ran: Sequence[Claim] = (), batch: runs.Batch | None = None) -> tuple[list[Claim], bool]:
+        """Finish a batch of which all is done, if there is one, and claim what is due and note it.
+
+        Returns keys with the holds they are to run under, marked as running, and whether there may be more.
+        """
+        member, left = lane.membership.id, list(ran)
+        try:
+            # The note names what runs when it is written, so nobody may claim or note anything in between.
+            with self.queue.cursor() as cursor:
+                with self.dispatcher.changed:
+                    look, pulled = lane.look(self.settings.batch), lane.pulled
+                    others = self.dispatcher.noted_of(lane.membership, {claimed.key for claimed, _ in ran}, lane)
+                if batch is not None:
+                    found = passes.finish_and_claim(cursor, member, batch.done, look, others)
+                    left = [claim for claim in ran if claim[0].key not in found.deleted]
+                    with self.dispatcher.changed:
+                        lane.cool_down(batch.forgive(cursor, member, found.deleted), found.deleted)
+                elif look.shards:
+                    found = passes.claim_noted(cursor, member, look, others)
+                else:
+                    return [], False
+                claims, more = self._take(lane, look, found, raises=lane.pulled == pulled)
+                if claims:
+                    self._noted.add(member)
+                elif batch is not None and not others:
+                    self._noted.discard(member)
+                if claims and (not found.noted or len(claims) != len(found.claimed)):
+                    self._release(lane, ran, left)
+                    self._note(cursor, lane)
+        finally:
+            self._release(lane, ran, left)
+        return claims, more
+
+    def _take(self, lane: Lane, look: passes.Look, found: passes.Found, *, raises: bool) -> tuple[list[Claim], bool]:
+        """Mark what was found as running; suspects alone, so that no other key can be taken for the culprit."""
+        claimed = found.claimed
+        if claimed and not found.noted:
+            suspects = [each for each in claimed if each.suspect]
+            claimed = suspects[:1] if claimed[0].suspect else [each for each in claimed if not each.suspect]
         claims = []
         with self.dispatcher.changed:
-            for claimed in found:
-                hold = lane.membership.hold_for(lane.reconciler, claimed.shard)
-                if hold is not None and claimed.key not in lane.running:
-                    lane.running[claimed.key] = (claimed.id, hold.lease.name)
-                    claims.append((claimed, hold))
-        return claims, len(found) >= limit
+            more = lane.raise_floors(look, found) if raises and len(claimed) == len(found.claimed) else True
+            for each in claimed:
+                hold = lane.membership.hold_for(lane.reconciler, each.shard)
+                if hold is not None and each.key not in lane.running:
+                    lane.running[each.key] = (each.id, hold.lease.name)
+                    claims.append((each, hold))
+        return claims, more
 
     def _next_due(self, lane: Lane) -> float | None:
         with self.dispatcher.changed:
-            shards = shards_of(lane)
-        if not shards:
-            return None
+            shards = [UNSHARDED if hold.shard is None else hold.shard for hold in lane.holds()]
+            if lane.ready or not shards:
+                return None
         with self.queue.cursor() as cursor:
             wait = work.next_due(cursor, [lane.name], shards)
         if wait is None or wait.total_seconds() > self.settings.poll_ms / 1_000:
             return None
         return monotonic() + max(0.0, wait.total_seconds()) + 0.001
 
-    def _note(self, lane: Lane) -> None:
-        with self.queue.cursor() as cursor:
-            with self.dispatcher.changed:
-                running = self.dispatcher.running_of(lane.membership)
-            leases.note_running(cursor, lane.membership.id, running)
-        self._noted.add(lane.membership.id)
+    def _note(self, cursor: Any, lane: Lane) -> bool:
+        """Note what runs, on a cursor of the queue; whether that is anything."""
+        with self.dispatcher.changed:
+            running = self.dispatcher.noted_of(lane.membership)
+        leases.note_running(cursor, lane.membership.id, running)
+        return bool(running)
 
-    def _release(self, lane: Lane, claims: Sequence[tuple[Claimed, Hold]]) -> None:
+    def _release(self, lane: Lane, claims: Sequence[Claim], left: Sequence[Claim]) -> None:
+        """Mark claims as running no more; those ``left`` in the queue are to be found again."""
         with self.dispatcher.changed:
             for claimed, _ in claims:
                 lane.running.pop(claimed.key, None)
+            if left:
+                lane.pull_floors(left)
 
     def _say_idle(self, lane: Lane) -> None:
         """Clear the note once nothing runs, so that a later death makes no suspects; every busy spell ends here."""
         member = lane.membership.id
         with self.dispatcher.changed:
-            stale = member in self._noted and not self.dispatcher.running_of(lane.membership)
+            stale = member in self._noted and not self.dispatcher.noted_of(lane.membership)
         if stale:
             with self.queue.cursor() as cursor:
-                with self.dispatcher.changed:
-                    # Another thread may have begun meanwhile; its keys must stay named.
-                    running = self.dispatcher.running_of(lane.membership)
-                leases.note_running(cursor, member, running)
-                if not running:
+                # Another thread may have begun meanwhile; its keys must stay named.
+                if not self._note(cursor, lane):
                     self._noted.discard(member)
 
     def _may_start(self, lane: Lane, hold: Hold) -> bool:
+        membership = lane.membership
         return (
-            not self.dispatcher.closed
+            membership.trusted
             and not hold.leaving
             and not hold.abort.aborted
-            and lane.membership.trusted
-            and not lane.membership.is_paused(lane.name)
+            and not self.dispatcher.closed
+            and not (membership.paused and membership.is_paused(lane.name))
         )
 
     def _started(self, lane: Lane, keys: Sequence[str]) -> None:
-        if keys:
-            self.running[get_ident()] = Running(lane.name, keys, monotonic())
+        thread = get_ident()
+        if not keys:
+            self.running.pop(thread, None)
+        elif (running := self.running.get(thread)) is None:
+            self.running[thread] = Running(lane.name, keys, monotonic())
         else:
-            self.running.pop(get_ident(), None)
+            running.kind, running.keys, running.since, running.reported = lane.name, keys, monotonic(), False
 
     def _count(self, lane: Lane, claims: Sequence[Any], batch: runs.Batch, seconds: float) -> None:
         metrics.add_many(

@@ -19,6 +19,7 @@ import msgspec
 
 from better_compute.contract.errors import LeaseLost
 from better_compute.contract.ports import LeaseInfo
+from better_compute.store.passes import Noted
 from better_compute.store.work import CRASHED
 
 #: Channel on which members tell each other that leases or members changed.
@@ -72,8 +73,9 @@ WITH dead AS MATERIALIZED (
   SELECT queued.kind, queued.key,
          LEAST(960, 2 ^ LEAST(queued.attempts, 10)) * (0.5 + random() / 2) * interval '1 second' AS wait
   FROM buried
-  CROSS JOIN LATERAL jsonb_to_recordset(buried.inflight) AS ran (kind text, key text, id bigint)
-  JOIN compute_work queued ON queued.kind = ran.kind AND queued.key = ran.key AND queued.id = ran.id
+  CROSS JOIN LATERAL jsonb_to_recordset(buried.inflight) AS noted (kind text, keys text[], ids bigint[])
+  CROSS JOIN LATERAL unnest(noted.keys, noted.ids) AS ran (key, id)
+  JOIN compute_work queued ON queued.kind = noted.kind AND queued.key = ran.key AND queued.id = ran.id
   ORDER BY queued.kind, queued.key
   FOR UPDATE OF queued SKIP LOCKED
 ), marked AS (
@@ -207,10 +209,9 @@ def leave(cursor: Any, id: str) -> None:
     cursor.execute(LEAVE, [id])
 
 
-def note_running(cursor: Any, id: str, keys: Sequence[tuple[str, str, int]]) -> None:
-    """Write which (kind, key, incarnation) the member runs, for whoever buries it."""
-    inflight = [{"kind": kind, "key": key, "id": incarnation} for kind, key, incarnation in keys]
-    cursor.execute(NOTE_RUNNING, [msgspec.json.encode(inflight).decode(), id])
+def note_running(cursor: Any, id: str, noted: Sequence[Noted]) -> None:
+    """Write which keys the member runs, for whoever buries it."""
+    cursor.execute(NOTE_RUNNING, [msgspec.json.encode(noted).decode(), id])
 
 
 def live_members(cursor: Any) -> list[Member]:

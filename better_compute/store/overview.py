@@ -81,7 +81,7 @@ ORDER BY l.name LIMIT %(limit)s
 WORKERS = """
 SELECT w.id, w.role, w.host, w.pid, w.started_at, w.expires_at, w.expires_at > compute_now() AS live, w.draining,
        (SELECT count(*) FROM compute_leases l WHERE l.holder = w.id) AS leases,
-       jsonb_array_length(CASE jsonb_typeof(w.inflight) WHEN 'array' THEN w.inflight ELSE '[]' END) AS inflight
+       (SELECT count(*) FROM jsonb_path_query(w.inflight, '$[*].keys[*]')) AS inflight
 FROM compute_workers w ORDER BY w.expires_at DESC LIMIT %(limit)s
 """
 

@@ -14,7 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
+
+from better_compute.store import arrays
 
 #: Longest ``last_error``, in bytes of UTF-8.
 MAX_ERROR_BYTES: Final = 4_096
@@ -90,7 +92,7 @@ CROSS JOIN LATERAL (
          queued.not_before, COALESCE(queued.last_error = %(crashed)s, false) AS suspect
   FROM compute_work queued
   WHERE queued.kind = %(kind)s AND queued.shard = held.shard AND queued.not_before <= (SELECT compute_now())
-    AND queued.key <> ALL(%(running)s::text[])
+    AND queued.key NOT IN (SELECT unnest(%(running)s::text[]))
   ORDER BY queued.not_before
   LIMIT %(per_shard)s
 ) AS due
@@ -121,8 +123,10 @@ WITH fence AS MATERIALIZED (
 )
 """
 
+ENDED_DONE = _ENDED.format(columns="", arrays="", fields="", and_generation=_UNTOUCHED)
+
 FINISH_DONE = (
-    _ENDED.format(columns="", arrays="", fields="", and_generation=_UNTOUCHED)
+    ENDED_DONE
     + """
 DELETE FROM compute_work queued USING ended
 WHERE queued.kind = ended.kind AND queued.key = ended.key
@@ -198,8 +202,7 @@ GROUP BY kind, clock.time ORDER BY kind
 """
 
 
-@dataclass(frozen=True, slots=True)
-class WorkRow:
+class WorkRow(NamedTuple):
     """A wake-up to write: shard is 0..255, or -1 for a reconciler that is not sharded."""
 
     kind: str
@@ -208,8 +211,7 @@ class WorkRow:
     delay_ms: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Claimed:
+class Claimed(NamedTuple):
     """A due key as it was read: what a finish must match."""
 
     id: int
@@ -223,8 +225,7 @@ class Claimed:
     suspect: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(NamedTuple):
     """A run that ended: the claim, the lease it ran under, and for a failure what went wrong."""
 
     claimed: Claimed
@@ -259,10 +260,10 @@ def upsert(cursor: Any, rows: Sequence[WorkRow]) -> None:
     cursor.execute(
         UPSERT,
         [
-            [row.kind for row in ordered],
-            [row.key for row in ordered],
-            [row.shard for row in ordered],
-            [row.delay_ms for row in ordered],
+            arrays.texts([row.kind for row in ordered]),
+            arrays.texts([row.key for row in ordered]),
+            arrays.integers([row.shard for row in ordered]),
+            arrays.integers([row.delay_ms for row in ordered]),
         ],
     )
 
@@ -276,11 +277,11 @@ def insert_missing(cursor: Any, rows: Iterable[WorkRow], every_ms: Mapping[tuple
     cursor.execute(
         INSERT_MISSING,
         [
-            [row.kind for row in ordered],
-            [row.key for row in ordered],
-            [row.shard for row in ordered],
-            [row.delay_ms for row in ordered],
-            [every.get((row.kind, row.key)) for row in ordered],
+            arrays.texts([row.kind for row in ordered]),
+            arrays.texts([row.key for row in ordered]),
+            arrays.integers([row.shard for row in ordered]),
+            arrays.integers([row.delay_ms for row in ordered]),
+            arrays.integers([every.get((row.kind, row.key)) for row in ordered]),
         ],
     )
     return int(cursor.rowcount)
@@ -313,15 +314,15 @@ def claim(
     cursor.execute(
         CLAIM,
         {
-            "shards": list(shards),
+            "shards": arrays.integers(shards),
             "kind": kind,
-            "running": list(running),
+            "running": arrays.texts(running),
             "limit": limit,
             "per_shard": per_shard,
             "crashed": CRASHED,
         },
     )
-    return [Claimed(*row) for row in cursor.fetchall()]
+    return [Claimed._make(row) for row in cursor.fetchall()]
 
 
 def finish_done(cursor: Any, member: str, kind: str, ended: Sequence[Ended]) -> set[str]:
@@ -331,7 +332,7 @@ def finish_done(cursor: Any, member: str, kind: str, ended: Sequence[Ended]) -> 
 
 def finish_stay(cursor: Any, member: str, kind: str, ended: Sequence[Ended]) -> set[str]:
     """Put keys back with their failures forgotten, due after ``wait_ms`` or at once when enqueued meanwhile."""
-    return _finish(cursor, FINISH_STAY, member, kind, ended, waits=[run.wait_ms for run in ended])
+    return _finish(cursor, FINISH_STAY, member, kind, ended, waits=arrays.integers([run.wait_ms for run in ended]))
 
 
 def finish_failed(cursor: Any, member: str, kind: str, ended: Sequence[Ended]) -> set[str]:
@@ -342,31 +343,31 @@ def finish_failed(cursor: Any, member: str, kind: str, ended: Sequence[Ended]) -
         member,
         kind,
         ended,
-        waits=[run.wait_ms for run in ended],
-        floors=[run.floor_ms for run in ended],
-        errors=[sanitise(run.error) for run in ended],
+        waits=arrays.integers([run.wait_ms for run in ended]),
+        floors=arrays.integers([run.floor_ms for run in ended]),
+        errors=arrays.texts([sanitise(run.error) for run in ended]),
     )
 
 
-def _finish(cursor: Any, sql: str, member: str, kind: str, ended: Sequence[Ended], **arrays: list[Any]) -> set[str]:
+def _finish(cursor: Any, sql: str, member: str, kind: str, ended: Sequence[Ended], **columns: str) -> set[str]:
     if not ended:
         return set()
-    leases = sorted({(run.lease, run.epoch) for run in ended})
-    cursor.execute(
-        sql,
-        {
-            "member": member,
-            "kind": kind,
-            "leases": [name for name, _ in leases],
-            "epochs": [epoch for _, epoch in leases],
-            "keys": [run.claimed.key for run in ended],
-            "ids": [run.claimed.id for run in ended],
-            "generations": [run.claimed.generation for run in ended],
-            "names": [run.lease for run in ended],
-            **arrays,
-        },
-    )
+    cursor.execute(sql, {"kind": kind, **ended_parameters(member, ended), **columns})
     return {key for (key,) in cursor.fetchall()}
+
+
+def ended_parameters(member: str, ended: Sequence[Ended]) -> dict[str, Any]:
+    """What ``ENDED_DONE`` needs to know of runs of one kind."""
+    leases = sorted({(run.lease, run.epoch) for run in ended})
+    return {
+        "member": member,
+        "leases": arrays.texts([name for name, _ in leases]),
+        "epochs": arrays.integers([epoch for _, epoch in leases]),
+        "keys": arrays.texts([run.claimed.key for run in ended]),
+        "ids": arrays.integers([run.claimed.id for run in ended]),
+        "generations": arrays.integers([run.claimed.generation for run in ended]),
+        "names": arrays.texts([run.lease for run in ended]),
+    }
 
 
 def requeue(cursor: Any, kind: str, key: str) -> int | None:

@@ -15,6 +15,7 @@ from django.db import connection
 from better_compute.contract.errors import LeaseLost
 from better_compute.contract.ports import LeaseInfo
 from better_compute.store import leases, work
+from better_compute.store.passes import Noted
 from better_compute.store.session import connect
 from better_compute.store.work import CRASHED, WorkRow
 from better_compute.testing import advance_clock
@@ -129,7 +130,7 @@ class TestBurial:
         cursor.execute("SELECT key, id FROM compute_work")
         ids = dict(cursor.fetchall())
         join(cursor, "a")
-        leases.note_running(cursor, "a", [("n", "ran", ids["ran"]), ("n", "again", ids["again"] - 1_000)])
+        leases.note_running(cursor, "a", [Noted("n", ["ran", "again"], [ids["ran"], ids["again"] - 1_000])])
         advance_clock(timedelta(seconds=11))
         join(cursor, "b")
         assert bury(cursor, "b") == ["a"]
@@ -141,7 +142,7 @@ class TestBurial:
         cursor.execute("SELECT id FROM compute_work")
         [(id,)] = cursor.fetchall()
         join(cursor, "a")
-        leases.note_running(cursor, "a", [("n", "ran", id)])
+        leases.note_running(cursor, "a", [Noted("n", ["ran"], [id])])
         leases.leave(cursor, "a")
         join(cursor, "b")
         assert bury(cursor, "b") == []
@@ -228,7 +229,10 @@ class TestFence:
 def blocked(cursor: Any) -> None:
     """Wait until somebody waits for a lock."""
     while True:
-        cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
+        cursor.execute(
+            "SELECT count(*) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND cardinality(pg_blocking_pids(pid)) > 0"
+        )
         if cursor.fetchone()[0]:
             return
 
