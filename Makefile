@@ -16,13 +16,14 @@ JOBS ?= 2
 # A file's tests stay together, and files keep their order, in which the longest are not last.
 SPREAD := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help install demo test test-all test-pg15 test-py313 lint types docs bench requirements clean
+.PHONY: help install demo test test-all test-pg15 test-py313 lint types docs bench chaos requirements clean
 
 help:
 	@echo 'make demo [ONCE=1] [PORT=n]   run the whole installation here, or drive it once and stop'
 	@echo 'make test [JOBS=n] [ARGS=...] the tests; make test-all adds PostgreSQL 15 and Python 3.13 with Django 6.1'
 	@echo 'make lint types docs          style and layers, static types, the documentation'
 	@echo 'make bench [ONLY=group]       figures beside their peers'
+	@echo 'make chaos [SECONDS=60]        kill, freeze, cut and restart everything under load; nothing may be lost'
 	@echo 'make clean                    remove .venv, .dev and everything built'
 
 install: $(STAMP)
@@ -66,6 +67,11 @@ docs: install
 
 bench: install
 	$(BIN)/python -m benchmarks
+
+# Ends by itself and stops everything it started; SEED repeats a schedule, BREAK leaves a rule out.
+SECONDS ?= 60
+chaos: install
+	$(BIN)/python -m tests.chaos --seconds $(SECONDS) $(if $(SEED),--seed $(SEED)) $(if $(BREAK),--break $(BREAK))
 
 # Pins again what pyproject.toml allows, for each Python; no index address is written down.
 requirements: install

@@ -1,0 +1,1 @@
+"""Real worker processes under load and under every mishap at once; ``python -m tests.chaos``, or ``make chaos``."""
