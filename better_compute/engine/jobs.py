@@ -48,11 +48,15 @@ class Job:
                         f"A live worker holds the lease of {self.reconciler.name!r}, so tick() cannot run it.",
                         mend="Stop that worker, or let it run the key.",
                     )
-                return self._batch(cursor, member, settings.worker.batch)
+                return self.batch(cursor, member, settings.worker.batch)
             finally:
                 member.leave(cursor)
 
-    def _batch(self, cursor: object, member: Membership, limit: int) -> int:
+    def batch(self, cursor: object, member: Membership, limit: int) -> int:
+        """Claim up to ``limit`` due keys under what ``member`` holds, run them here, write how they ended.
+
+        ``cursor`` is for the queue; a run uses the thread's own connection. Returns how many keys ran.
+        """
         holds = {UNSHARDED if hold.shard is None else hold.shard: hold for hold in member.holds_of(self.reconciler)}
         claimed = work.claim(cursor, self.reconciler.name, sorted(holds), running=[], limit=limit, per_shard=limit)
         batch = runs.run_keys(

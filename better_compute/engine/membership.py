@@ -49,6 +49,9 @@ class Membership:
     paused: frozenset[str] = frozenset()
     #: Every live member as of the last :meth:`balance`.
     crowd: frozenset[str] = frozenset()
+    #: Seconds of the process's own clock, and what names a member at every join; a simulation gives its own.
+    clock: Callable[[], float] = monotonic
+    fresh_id: Callable[[], str] = lambda: str(uuid4())
     _trusted_until: float = 0.0
     _takes: bool = True
 
@@ -60,7 +63,7 @@ class Membership:
     @property
     def trusted(self) -> bool:
         """Whether no lease can have been lost yet: true up to a margin before the end that was last written."""
-        return monotonic() < self._trusted_until
+        return self.clock() < self._trusted_until
 
     def lease_names(self) -> dict[str, int | None]:
         """Every lease this member could use, with its shard."""
@@ -98,9 +101,9 @@ class Membership:
         if self.id:
             leases.leave(cursor, self.id)
             self.id = ""
-        fresh = str(uuid4())
+        fresh = self.fresh_id()
         id = fresh if self.role == "controllers" else f"{self.role}/{fresh}"
-        sent = monotonic()
+        sent = self.clock()
         leases.register(
             cursor,
             id=id,
@@ -121,7 +124,7 @@ class Membership:
 
         False when this member is dead: it must stop its runs and join anew.
         """
-        sent = monotonic()
+        sent = self.clock()
         if not leases.renew(cursor, self.id, self.settings.ttl_ms):
             self.distrust()
             return False
