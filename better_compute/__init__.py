@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     from better_compute.envelope.viewset import ComputeViewSet as ComputeViewSet
     from better_compute.facade import compute as compute
     from better_compute.store.clock import ComputeNow as ComputeNow
+    from better_compute.store.failures import describe_failure as describe_failure
 
 __version__ = "1.0.0.dev0"
 
@@ -135,6 +136,7 @@ _HOME = {
     "better_compute.envelope.viewset": ("ComputeViewSet",),
     "better_compute.facade": ("compute",),
     "better_compute.store.clock": ("ComputeNow",),
+    "better_compute.store.failures": ("describe_failure",),
 }
 _MODULE_OF = {name: module for module, public in _HOME.items() for name in public}
 

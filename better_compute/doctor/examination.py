@@ -91,7 +91,7 @@ def _guarded(using: str, name: str, check: Callable[[], Any]) -> list[Finding]:
             Finding(
                 check=f"module.{name}",
                 severity="error",
-                message=f"The self-check of module {name!r} failed. {failures.describe(failure)}",
+                message=f"The self-check of module {name!r} failed. {failures.describe_failure(failure)}",
                 fix="See this process's log for the traceback, and mend the module's self_check.",
             )
         ]

@@ -25,7 +25,7 @@ def unreachable(using: str) -> Finding | None:
         return Finding(
             check="database.unreachable",
             severity="error",
-            message=f"Database {using!r} cannot be reached. {failures.describe(failure)}",
+            message=f"Database {using!r} cannot be reached. {failures.describe_failure(failure)}",
             fix=f"Start PostgreSQL or correct DATABASES[{using!r}], then run `{MIGRATE}`.",
         )
     return None
@@ -50,7 +50,7 @@ def pending(using: str) -> tuple[list[str], list[Finding]]:
             Finding(
                 check="migrations.unreadable",
                 severity="error",
-                message=f"The migrations of database {using!r} cannot be read. {failures.describe(failure)}",
+                message=f"The migrations of database {using!r} cannot be read. {failures.describe_failure(failure)}",
                 fix=f"Run `{MIGRATE}` as the owner; it grants COMPUTE['APP_ROLE'] what it needs.",
             )
         ]

@@ -9,7 +9,6 @@ from typing import Any
 
 from django.apps import apps
 from django.core.management.sql import emit_post_migrate_signal, emit_pre_migrate_signal
-from django.db import DatabaseError
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations import Migration
 from django.db.migrations.exceptions import (
@@ -29,6 +28,7 @@ from better_compute.ledger.errors import LedgerError, MigrationFailed, Refused
 from better_compute.ledger.executor import LOCK_TIMEOUT_MS, LedgerExecutor, Progress
 from better_compute.ledger.owners import Owner
 from better_compute.ledger.turn import LOCK_WAIT_S, Say, turn
+from better_compute.store.failures import describe_failure
 
 Node = tuple[str, str]
 
@@ -230,12 +230,7 @@ def naming_failures(executor: LedgerExecutor) -> Iterator[None]:
             mend = "Nothing of it is left in the database; mend the migration or the data and run again."
         else:
             mend = "It runs without a transaction, so part of it may stand; `manage.py doctor` says what."
-        raise MigrationFailed(f"{title} failed: {_line(error)}", mend=mend) from error
-
-
-def _line(error: Exception) -> str:
-    text = " ".join(str(error).split())
-    return text if isinstance(error, DatabaseError) else f"{type(error).__name__}: {text}"
+        raise MigrationFailed(f"{title} failed: {describe_failure(error)}", mend=mend) from error
 
 
 def _ledger_name(migration: Migration, hosted: Mapping[str, Owner]) -> str:

@@ -13,8 +13,8 @@ from better_compute.contract.errors import ComputeError
 #: Longest text that is told, in characters.
 LONGEST: Final = 400
 
-#: SQLSTATE classes whose message names objects of the schema or roles and holds no value of a row.
-_TELLING_CLASSES: Final = ("25", "40", "42", "53", "55", "57")
+#: SQLSTATE classes and codes whose message names objects of the schema or roles and holds no value of a row.
+_TELLING: Final = ("22012", "23", "25", "40", "42", "53", "55", "57")
 
 _SECRETS: Final = (
     # user:password@ in an address
@@ -28,7 +28,7 @@ _SECRETS: Final = (
 )
 
 
-def describe(failure: BaseException) -> str:
+def describe_failure(failure: BaseException) -> str:
     """Return one line that names the failure.
 
     An error of the database is told by its class and SQLSTATE, with PostgreSQL's own sentence only where
@@ -50,7 +50,7 @@ def _database(error: psycopg.Error) -> str:
         # libpq's own words, e.g. that nothing listens on the port; it never repeats the password.
         words = str(error).strip().partition("\n")[0]
         return f"{type(error).__name__}: {_blot(words)}"
-    said = error.diag.message_primary if state[:2] in _TELLING_CLASSES else None
+    said = error.diag.message_primary if state.startswith(_TELLING) else None
     return f"{type(error).__name__} (SQLSTATE {state})" + (f": {said}" if said else "")
 
 

@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from better_compute import ComputeError
+from better_compute import ComputeError, describe_failure
 
 Answer = Literal["SYNC_AGAIN", "RAISED", "INVALID"]
 
@@ -55,7 +55,7 @@ def raised(module: str, error: Exception, at: datetime) -> Blocker:
         message=_storable(message),
         mend=_storable(mend or f"Mend what fails in {module}'s tenant_deleted (its log has the stack); it is retried."),
         since=at,
-        detail=_storable(f"{type(error).__name__}: {error}"),
+        detail=_storable(describe_failure(error)),
     )
 
 

@@ -139,6 +139,24 @@ def test_a_failure_is_kept_and_retried_after_its_backoff() -> None:
     assert rows("t.steps") == [("a", 2, "ValueError: no luck")]
 
 
+def test_an_error_is_kept_without_secrets_and_without_values() -> None:
+    def body(ctx: ReconcileContext, key: str) -> Outcome:
+        if key == "secret":
+            raise ConnectionError("postgresql://bc:hunter2@db/x refused, password=hunter2")
+        with ctx.sql.transaction():
+            for _ in range(2):
+                ctx.sql.query("INSERT INTO compute_pauses VALUES ('kind:hunter2', '', 't', compute_now())")
+        return DONE
+
+    Steps.body = staticmethod(body)
+    enqueue("t.steps", "secret", "value")
+    Jobs()["t.steps"].tick()
+    assert [error for _, _, error in rows("t.steps")] == [
+        "ConnectionError: postgresql://...@db/x refused, password=...",
+        'UniqueViolation (SQLSTATE 23505): duplicate key value violates unique constraint "compute_pauses_pkey"',
+    ]
+
+
 @pytest.mark.parametrize("answer", [None, True, "done", 1])
 def test_an_answer_that_is_none_of_the_two_fails_the_key(answer: object) -> None:
     Steps.body = staticmethod(lambda ctx, key: answer)  # type: ignore[assignment,return-value]

@@ -177,8 +177,11 @@ class TestHooks:
             sweep()
             (blocker,) = status("t1").blockers
             assert (blocker.passes, blocker.since) == (2, since)
-        # The text of a foreign exception is for operators: callers never see it.
+        # The text of a foreign exception is for operators: callers never see it, and nobody sees its secrets.
         assert "hunter2" not in repr(told_status)
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT blockers::text FROM compute_tenant_states")
+            assert "ValueError: password=..." in cursor.fetchone()[0]
 
     def test_a_hook_may_say_what_blocks_it_and_how_to_mend_it(self) -> None:
         def refuse(ctx: ModuleContext, tenant_id: str) -> Any:
