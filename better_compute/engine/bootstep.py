@@ -11,13 +11,14 @@ from typing import Any, ClassVar, Final
 from celery import bootsteps
 from celery.platforms import EX_FAILURE
 from celery.worker import state
-from django.db import Error as DatabaseProblem, connections
+from django.db import InterfaceError, OperationalError, connections
 
 from better_compute import conf, ledger
 from better_compute.contract.errors import ComputeError, ErrorCode
 from better_compute.contract.reconcilers import Role
 from better_compute.engine import hosting
 from better_compute.engine.runtime import ROLES, Runtime, connections_held
+from better_compute.store.failures import describe_failure
 
 log: Final = logging.getLogger(__name__)
 
@@ -71,6 +72,17 @@ class ComputeStep(bootsteps.StartStopStep):  # type: ignore[misc]
     terminate = stop
 
     def _begin(self, worker: Any) -> None:
+        try:
+            self._run(worker)
+        except Exception as error:
+            if isinstance(error, ComputeError):
+                log.critical("this worker cannot run: %s", error)
+            else:
+                log.critical("this worker cannot run: %s", describe_failure(error), exc_info=error)
+            # The consumer's loop sees it and shuts down on the main thread.
+            state.should_stop = EX_FAILURE
+
+    def _run(self, worker: Any) -> None:
         roles: list[Role] = []
         while not self._stopping.is_set():
             try:
@@ -78,15 +90,10 @@ class ComputeStep(bootsteps.StartStopStep):  # type: ignore[misc]
                 if self._migrated():
                     hosting.initialize(",".join(roles), connections_held=connections_held() + hosting.CONNECTIONS)
                     break
-            except ComputeError as error:
-                if error.code is not ErrorCode.STORAGE_BUSY:
-                    log.critical("this worker cannot run: %s", error)
-                    # The consumer's loop sees it and shuts down on the main thread.
-                    state.should_stop = EX_FAILURE
-                    return
-                log.warning("waiting for the database: %s", error)
-            except DatabaseProblem as error:
-                log.warning("waiting for the database: %s", str(error).strip())
+            except (ComputeError, OperationalError, InterfaceError) as error:
+                if isinstance(error, ComputeError) and error.code is not ErrorCode.STORAGE_BUSY:
+                    raise
+                log.warning("waiting for the database: %s", describe_failure(error))
             self._stopping.wait(LOOK_SECONDS)
         if self._stopping.is_set():
             return

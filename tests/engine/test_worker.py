@@ -60,6 +60,15 @@ def test_a_worker_that_cannot_run_says_why_and_ends(start_worker: Start) -> None
     assert "COMPUTE_ROLES names placers, which is no worker role. Use all, controllers or scheduler." in worker.text()
 
 
+@pytest.mark.parametrize(
+    ("how", "told"), [("raises", "ValueError: password=..."), ("misses a table", "UndefinedTable (SQLSTATE 42P01)")]
+)
+def test_a_worker_whose_module_does_not_start_says_why_and_ends(start_worker: Start, how: str, told: str) -> None:
+    worker = start_worker(PLANT_START=how)
+    assert worker.wait(20) == 1
+    assert f"this worker cannot run: {told}" in worker.text()
+
+
 def test_a_periodic_key_comes_back(start_worker: Start) -> None:
     start_worker()
     eventually(lambda: len(told("ran", "beat")) >= 3)
