@@ -1,0 +1,79 @@
+"""One call's attempts, whatever sends them: what is sent, what an answer means, how long to wait for the next."""
+
+from __future__ import annotations
+
+import random
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from better_compute.client.errors import ApiError, error_of
+from better_compute.client.options import Options
+
+#: Statuses after which the same call may be made again.
+TRANSIENT: Final = frozenset({429, 502, 503, 504})
+#: Shortest and longest wait before another attempt, in seconds.
+FIRST_WAIT_S: Final = 0.2
+LONGEST_WAIT_S: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What every attempt of one call sends."""
+
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+
+    @classmethod
+    def of(cls, method: str, input: Any, options: Options, *, mutation: bool) -> Call:
+        """Prepare ``plugins.acme.widgets.poke`` with this input; fields that are UNSET are left out."""
+        headers = {"Content-Type": "application/json", "Accept": "application/json, application/problem+json"}
+        if mutation and not options.dry_run:
+            headers["Idempotency-Key"] = options.idempotency_key or str(uuid.uuid4())
+        if options.request_id is not None:
+            headers["X-Request-Id"] = options.request_id
+        query = "?dryRun=true" if mutation and options.dry_run else ""
+        given = {} if input is None else input
+        if isinstance(given, Mapping):
+            given = {name: value for name, value in given.items() if value is not msgspec.UNSET}
+        return cls(method.replace(".", "/") + query, headers, msgspec.json.encode(given))
+
+
+@dataclass(slots=True)
+class Attempts:
+    """Counts the attempts of one call. ``left`` further ones may be made."""
+
+    left: int
+    made: int = 0
+
+    def wait_s(self, error: ApiError | None) -> float | None:
+        """Seconds to wait before the next attempt, None when there is to be none.
+
+        ``error`` is None when no answer came.
+        """
+        busy = error is not None and error.reason == "IDEMPOTENCY_KEY_BUSY"
+        if self.left <= 0 or not (error is None or busy or error.problem.status in TRANSIENT):
+            return None
+        self.left -= 1
+        self.made += 1
+        backoff: float = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** (self.made - 1))
+        wanted = error.retry_after_s if error is not None and error.retry_after_s is not None else 0.0
+        if wanted > LONGEST_WAIT_S:
+            return None
+        # Jitter keeps callers that were refused together from coming back together.
+        return max(wanted, backoff * (0.5 + random.random() / 2))  # noqa: S311 - no secret
+
+
+def read(status: int, headers: Mapping[str, str], body: bytes, answer: Any) -> Any:
+    """The answer as ``answer``. Raises the ApiError of a refusal."""
+    if status == 200:
+        return msgspec.json.decode(body, type=answer)
+    raise error_of(status, body, _seconds(headers.get("Retry-After")))
+
+
+def _seconds(text: str | None) -> float | None:
+    return float(text) if text is not None and text.isascii() and text.isdigit() else None
