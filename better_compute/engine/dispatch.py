@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import secrets
 from collections import deque
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from threading import Condition, RLock
@@ -35,7 +35,7 @@ TURN_SECONDS: Final = 0.05
 SHARED_SECONDS: Final = 0.00005
 #: A transaction may take so long between its enqueue and its commit before the key has to wait for a poll.
 FLOOR_MARGIN: Final = timedelta(seconds=2)
-#: A key that answered DONE and stayed (an enqueuer holds its row) is left alone for a while, doubling.
+#: A key that ran and is due still (an enqueuer holds its row) is left alone for a while, doubling.
 COOL_SECONDS: Final = (0.01, 0.5)
 
 
@@ -137,15 +137,15 @@ class Lane:
             if floor is not None and claimed.due_at < floor.at:
                 hold.floors[self.name] = Floor.of(claimed.due_at)
 
-    def cool_down(self, left: Collection[str], ran: Iterable[str]) -> None:
-        """Leave alone for a moment the keys that stayed although they answered DONE."""
+    def cool_down(self, left: Mapping[str, float], ran: Iterable[str]) -> None:
+        """Leave alone for a moment, or for so many seconds, keys that ran and are due still."""
         now = monotonic()
         for key in ran:
             if key not in left:
                 self.cool.pop(key, None)
-        for key in left:
+        for key, seconds in left.items():
             times = self.cool[key][1] + 1 if key in self.cool else 0
-            pause = min(COOL_SECONDS[0] * 2**times, COOL_SECONDS[1])
+            pause = max(seconds, min(COOL_SECONDS[0] * 2**times, COOL_SECONDS[1]))
             self.cool[key] = (now + pause, times)
             self.timer = min(self.timer or now + pause, now + pause)
 

@@ -84,18 +84,29 @@ class Batch:
         """Whether every key that ran is done, so that deleting them is all there is to write."""
         return bool(self.done) and not (self.stay or self.failed or self.lost)
 
-    def write(self, cursor: object, member: str) -> set[str]:
-        """Write every end, fenced; returns the keys that stay queued although they answered DONE."""
+    @property
+    def ended(self) -> list[str]:
+        """The keys that answered or raised."""
+        return [run.claimed.key for run in (*self.done, *self.stay, *self.failed)]
+
+    def write(self, cursor: object, member: str) -> dict[str, float]:
+        """Write every end, fenced; returns the keys that are due still, because somebody holds or changed their row.
+
+        With each comes for how many seconds at least it is to be left alone. A failure waits as long as an enqueue
+        would have to: whoever holds its row may be about to mend it.
+        """
         left = self.forgive(cursor, member, work.finish_done(cursor, member, self.kind, self.done))
-        work.finish_stay(cursor, member, self.kind, self.stay)
-        work.finish_failed(cursor, member, self.kind, self.failed)
+        stayed = work.finish_stay(cursor, member, self.kind, self.stay)
+        left.update((run.claimed.key, 0.0) for run in self.stay if run.claimed.key not in stayed)
+        failed = work.finish_failed(cursor, member, self.kind, self.failed)
+        left.update((run.claimed.key, run.floor_ms / 1_000) for run in self.failed if run.claimed.key not in failed)
         return left
 
-    def forgive(self, cursor: object, member: str, deleted: Collection[str]) -> set[str]:
-        """Forget the failures of keys that answered DONE and were not deleted; returns those keys."""
+    def forgive(self, cursor: object, member: str, deleted: Collection[str]) -> dict[str, float]:
+        """Forget the failures of keys that answered DONE and were not deleted; returns those keys, as :meth:`write`."""
         left = [run for run in self.done if run.claimed.key not in deleted]
         work.finish_stay(cursor, member, self.kind, [run for run in left if run.claimed.attempts])
-        return {run.claimed.key for run in left}
+        return {run.claimed.key: 0.0 for run in left}
 
 
 def context_for(spec: ModuleSpec, holds: Sequence[Hold]) -> BoundReconcileContext:

@@ -104,14 +104,14 @@ class Turns:
 
     def _write(self, lane: Lane, claims: Sequence[Claim], batch: runs.Batch) -> None:
         """Write how the claims ended, however they did."""
-        left = {claimed.key for claimed, _ in claims}
+        left = {claimed.key: 0.0 for claimed, _ in claims}
         try:
             with self.queue.cursor() as cursor:
                 left = batch.write(cursor, lane.membership.id)
             with self.dispatcher.changed:
-                lane.cool_down(left, [run.claimed.key for run in batch.done])
+                lane.cool_down(left, batch.ended)
         finally:
-            deleted = {run.claimed.key for run in batch.done} - left
+            deleted = {run.claimed.key for run in batch.done} - left.keys()
             self._release(lane, claims, [claim for claim in claims if claim[0].key not in deleted])
 
     def _pass(self, lane: Lane, ran: Sequence[Claim] = (), batch: runs.Batch | None = None) -> tuple[list[Claim], bool]:

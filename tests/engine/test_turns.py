@@ -1,0 +1,90 @@
+"""Turns of one thread, taken by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import monotonic
+
+import pytest
+
+from better_compute import conf
+from better_compute.contract.module import ModuleSpec
+from better_compute.contract.ports import ReconcileContext
+from better_compute.contract.reconcilers import DONE, SYNC_AGAIN, Outcome, Periodic, Reconciler
+from better_compute.engine.dispatch import Dispatcher, Lane
+from better_compute.engine.membership import Membership
+from better_compute.engine.periodic import seed
+from better_compute.engine.turns import Turns
+from better_compute.store import work
+from better_compute.store.session import Session, connect
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def done() -> Outcome:
+    return DONE
+
+
+def again() -> Outcome:
+    return SYNC_AGAIN
+
+
+def fail() -> Outcome:
+    raise ValueError("no luck")
+
+
+class Ends(Reconciler):
+    """Ends as the test says."""
+
+    name = "t.ends"
+
+    def __init__(self, how: Callable[[], Outcome], *, periodic: bool = False) -> None:
+        self._how = how
+        self.periodic = (Periodic("k", every="10m"),) if periodic else ()
+
+    def run(self, ctx: ReconcileContext, key: str) -> Outcome:
+        return self._how()
+
+
+@contextmanager
+def turns(reconciler: Reconciler) -> Iterator[tuple[Turns, Lane]]:
+    """A thread's turns for one lane, with its lease held."""
+    member = Membership("controllers", {reconciler.name: reconciler})
+    session = Session("default", "test-turns", {})
+    with session.cursor() as cursor:
+        seed(cursor, [reconciler])
+        member.join(cursor)
+        member.balance(cursor)
+        work.insert_missing(cursor, [work.WorkRow(reconciler.name, "k", -1)])
+    lane = Lane(ModuleSpec("t", "tests", "t", reconcilers=(reconciler,)), reconciler, member)
+    yield Turns(Dispatcher([lane], conf.Worker()), session, conf.Worker()), lane
+    session.close()
+
+
+@pytest.mark.parametrize(
+    ("reconciler", "least", "most"),
+    [
+        (Ends(done), 0.005, 0.02),
+        (Ends(again), 0.005, 0.02),
+        (Ends(done, periodic=True), 0.005, 0.02),
+        (Ends(fail), 0.4, 1.1),
+    ],
+    ids=["done", "again", "periodic", "failed"],
+)
+def test_a_key_whose_row_is_held_cools_down_however_it_ended(reconciler: Reconciler, least: float, most: float) -> None:
+    with turns(reconciler) as (thread, lane), connect("default", "host", {}) as host, host.transaction():
+        work.upsert(host.cursor(), [work.WorkRow(reconciler.name, "k", -1)])
+        before = monotonic()
+        assert thread.run_next()
+        after = monotonic()
+        [(key, (until, _))] = lane.cool.items()
+    assert key == "k"
+    assert before + least < until < after + most
+
+
+def test_a_key_that_could_be_written_does_not_cool() -> None:
+    with turns(Ends(again)) as (thread, lane):
+        lane.cool["k"] = (0.0, 3)
+        assert thread.run_next()
+        assert lane.cool == {}
