@@ -66,6 +66,8 @@ class ComputeModule(AppConfig):
     module_name: ClassVar[str] = ""
     #: Names of modules that must be hosted too, in any position.
     requires: ClassVar[Sequence[str]] = ()
+    #: Releases of the core that it works with, e.g. ``">=1.2,<2"``; any when empty.
+    core_versions: ClassVar[str] = ""
     #: Actions that its methods may name, and resource types they may act on.
     catalog: ClassVar[Catalog] = Catalog()
     #: A msgspec.Struct type that ``COMPUTE[<module_name>]`` is decoded into.
@@ -112,6 +114,8 @@ class ModuleSpec:
     label: str
     plugin_id: str | None = None
     requires: tuple[str, ...] = ()
+    #: Bounds of the core's version, such as ``>=1.2,<2``; empty when any will do.
+    core_versions: str = ""
     #: Ledger names ``<owner>/<nnnn>_<slug>`` in number order.
     migrations: tuple[str, ...] = ()
     extensions: tuple[Extension, ...] = ()

@@ -83,6 +83,7 @@ class _Reader:
                 path=config.name,
                 label=config.label,
                 plugin_id=config.id if isinstance(config, ComputePlugin) else None,
+                core_versions=config.core_versions,
             )
         )
 

@@ -45,6 +45,7 @@ def sound(spec: ModuleSpec) -> tuple[ModuleSpec, list[CheckMessage]]:
         path=_text(spec.path),
         label=_text(spec.label),
         plugin_id=None if spec.plugin_id is None else _text(spec.plugin_id),
+        core_versions=_text(spec.core_versions),
     )
     fields: dict[str, Any] = {name: _sequence(named, name, problems) for name in SEQUENCES}
     fields |= {name: _function(named, name, problems) for name in FUNCTIONS}

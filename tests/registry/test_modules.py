@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from better_compute import __version__
+
 from .specs import module, plugin, told
 
 NAME = "^[a-z][a-z0-9-]{0,63}$"
@@ -76,3 +78,24 @@ def test_two_plugins_of_one_id_are_refused() -> None:
             "Give one of the two another id; routes and actions are named by it.",
         )
     ]
+
+
+@pytest.mark.parametrize("bounds", ["", ">=0.1,<99", "==1.0", "!=0.9", " >= 1.0.0 , <= 1 "])
+def test_a_core_within_the_bounds_is_fine(bounds: str) -> None:
+    assert told(module(core_versions=bounds)) == []
+
+
+@pytest.mark.parametrize("bounds", [">=99", "<1", ">1.0", "<=0.9.9", "!=1.0.0", ">=1,<1"])
+def test_a_core_outside_the_bounds_is_refused_with_both_versions(bounds: str) -> None:
+    ((id, message, hint),) = told(module(core_versions=bounds))
+    assert id == "compute.E006"
+    assert message == f"Module 'gadgets': it works with better_compute {bounds}, and {__version__} is installed."
+    assert hint == "Install a release of host.gadgets made for this core, or a core within these bounds."
+
+
+@pytest.mark.parametrize("bounds", ["1.0", ">=", ">=1.x", ">=1,", "~=1.0", ">=1\u0663", 5])
+def test_bounds_that_cannot_be_read_are_refused(bounds: object) -> None:
+    ((id, message, hint),) = told(module(core_versions=bounds))
+    assert id == "compute.E006"
+    assert "is no bound such as '>=1.2' or '<2'" in message
+    assert hint == "Write bounds such as core_versions = '>=1.2,<2'."

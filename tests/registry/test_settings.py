@@ -140,3 +140,11 @@ def test_another_isolation_than_read_committed_is_refused(alias: dict[str, Any])
                 "Remove isolation_level from its OPTIONS.",
             )
         ]
+
+
+def test_times_without_zones_are_refused_with_the_reason() -> None:
+    with override_settings(USE_TZ=False):
+        ((id, message, hint),) = told(module())
+    assert id == "compute.E075"
+    assert message.startswith("USE_TZ in the settings is False, so times would be read without their zone")
+    assert hint == "Set USE_TZ = True; Django keeps showing times in TIME_ZONE."

@@ -6,17 +6,19 @@ from collections.abc import Iterator, Sequence
 
 from django.core.checks import CheckMessage
 
-from better_compute.contract import names
+from better_compute import __version__
+from better_compute.contract import names, versions
 from better_compute.contract.module import ModuleSpec
 from better_compute.registry import ids
 from better_compute.registry.problem import error, shown, titled
 
 
 def check(specs: Sequence[ModuleSpec]) -> Iterator[CheckMessage]:
-    """Names are well formed and unique, plugin ids likewise, and every requirement is hosted."""
+    """Names are well formed and unique, plugin ids likewise; requirements and the core's release are met."""
     yield from _names(specs)
     yield from _plugin_ids(specs)
     yield from _requirements(specs)
+    yield from _core_versions(specs)
 
 
 def _names(specs: Sequence[ModuleSpec]) -> Iterator[CheckMessage]:
@@ -84,3 +86,24 @@ def _requirements(specs: Sequence[ModuleSpec]) -> Iterator[CheckMessage]:
                     f"it requires {shown(required)}, which is not hosted.",
                     "Add that module's app to INSTALLED_APPS, or correct `requires`.",
                 )
+
+
+def _core_versions(specs: Sequence[ModuleSpec]) -> Iterator[CheckMessage]:
+    for spec in specs:
+        try:
+            if versions.satisfies(__version__, spec.core_versions):
+                continue
+        except ValueError as problem:
+            yield error(
+                ids.CORE_VERSIONS,
+                spec,
+                f"core_versions is {shown(spec.core_versions)}: {problem}.",
+                "Write bounds such as core_versions = '>=1.2,<2'.",
+            )
+            continue
+        yield error(
+            ids.CORE_VERSIONS,
+            spec,
+            f"it works with better_compute {spec.core_versions}, and {__version__} is installed.",
+            f"Install a release of {spec.path} made for this core, or a core within these bounds.",
+        )

@@ -22,6 +22,12 @@ from better_compute.registry.problem import setting_error, shown
 
 def check(specs: Sequence[ModuleSpec]) -> Iterator[CheckMessage]:
     """Every key of ``COMPUTE`` is known and of its type, and the compute database is PostgreSQL."""
+    if not django_settings.USE_TZ:
+        yield setting_error(
+            ids.USE_TZ,
+            "USE_TZ in the settings is False, so times would be read without their zone and leases compared wrongly.",
+            "Set USE_TZ = True; Django keeps showing times in TIME_ZONE.",
+        )
     compute: object = getattr(django_settings, "COMPUTE", {})
     if not isinstance(compute, Mapping):
         yield setting_error(

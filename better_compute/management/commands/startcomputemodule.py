@@ -1,0 +1,72 @@
+"""``manage.py startcomputemodule``: a new module that passes its own tests before its author changes a line."""
+
+from __future__ import annotations
+
+import re
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import CommandError
+from django.core.management.templates import TemplateCommand
+
+from better_compute import __version__
+from better_compute.contract import names
+
+TEMPLATE = Path(__file__).resolve().parent.parent / "module_template"
+
+
+class Command(TemplateCommand):
+    """Write a module, or with ``--plugin`` a plugin, below the current folder or the one given."""
+
+    help = "Write a new module: model, migration, method, reconciler, self-check, tenant hook and tests of them."
+    missing_args_message = "Name the package, e.g. `manage.py startcomputemodule acme_widgets --plugin`."
+    requires_system_checks = []
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Declare the options."""
+        parser.add_argument("name", help="name of the Python package, e.g. acme_widgets")
+        parser.add_argument("directory", nargs="?", help="existing folder to write into (default: a new one)")
+        parser.add_argument(
+            "--plugin", action="store_true", help="routes below plugins.<id>, actions and tables of its own"
+        )
+
+    def handle(self, **options: Any) -> None:  # type: ignore[override]
+        """Write the files.
+
+        Raises
+        ------
+        CommandError
+            When no id can be made of the name, or its files are there already.
+        """
+        name, plugin = options.pop("name"), options.pop("plugin")
+        module_id = name.replace("_", "-").strip("-")
+        if not names.matches(names.MODULE_NAME, module_id) or not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+            raise CommandError(f"{name!r} is no name for a module: use lower-case letters, digits and underscores.")
+        directory = options.pop("directory")
+        options |= {"template": str(TEMPLATE), "extensions": ["py"], "files": [], "exclude": None}
+        super().handle(
+            "app",
+            name,
+            directory,
+            **options,
+            id=module_id,
+            label=f"plg_{module_id.replace('-', '_')}" if plugin else name,
+            title=name.replace("_", " ").strip().capitalize(),
+            sort="plugin" if plugin else "module",
+            base="ComputePlugin" if plugin else "ComputeModule",
+            identity=f'    {"id" if plugin else "module_name"} = "{module_id}"',
+            route=f"plugins/{module_id}/" if plugin else "",
+            core_versions=_core_versions(),
+        )
+        self.stdout.write(
+            f"Wrote {directory or name}. Add {name!r} to INSTALLED_APPS, then run:\n"
+            f"  manage.py check && manage.py compute_migrate\n"
+            f"  pytest {directory or name}"
+        )
+
+
+def _core_versions() -> str:
+    """From this core on, up to the next major release, which may change the contract."""
+    major, minor = __version__.split(".")[:2]
+    return f">={major}.{minor},<{int(major) + 1}"

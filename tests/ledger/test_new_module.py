@@ -1,0 +1,90 @@
+"""``startcomputemodule``: what it writes passes everything that its author will run, as it stands."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.ledger.host import REPOSITORY, Host
+
+PYPROJECT = """
+[tool.ruff]
+line-length = 120
+[tool.ruff.lint]
+select = ["B", "C4", "DJ", "E", "F", "I", "SIM", "TID", "UP", "PT", "RUF"]
+ignore = ["RUF012", "TID252"]
+[tool.mypy]
+strict = true
+plugins = ["mypy_django_plugin.main", "mypy_drf_plugin.main"]
+exclude = ["/migrations/"]
+[tool.django-stubs]
+django_settings_module = "settings"
+[tool.pytest.ini_options]
+DJANGO_SETTINGS_MODULE = "settings"
+filterwarnings = ["error"]
+"""
+
+
+def tool(host: Host, *argv: str) -> str:
+    """Run a tool in the project and return what it said."""
+    ran = subprocess.run(
+        [sys.executable, "-m", *argv],
+        cwd=host.root,
+        env={
+            **{key: value for key, value in os.environ.items() if not key.startswith(("DJANGO_", "PYTEST_", "PG"))},
+            "PYTHONPATH": f"{host.root}{os.pathsep}{REPOSITORY}",
+        },
+        capture_output=True,
+        text=True,
+    )
+    assert ran.returncode == 0, f"{argv} ended with {ran.returncode}\n{ran.stdout}\n{ran.stderr}"
+    return ran.stdout
+
+
+@pytest.fixture(params=["plugin", "module"])
+def module(request: pytest.FixtureRequest, host: Host) -> Path:
+    """The folder of a new module in a fresh project."""
+    host.root.joinpath("pyproject.toml").write_text(PYPROJECT)
+    plugin = ["--plugin"] if request.param == "plugin" else []
+    out = host.manage("startcomputemodule", "demo_mod", *plugin).out
+    assert "Add 'demo_mod' to INSTALLED_APPS" in out
+    host.apps.append("demo_mod")
+    host.configure()
+    return host.root / "demo_mod"
+
+
+def test_a_new_module_passes_checks_migrations_lint_and_advice(host: Host, module: Path) -> None:
+    host.manage("check")
+    host.manage("makemigrations", "--check", "--dry-run")
+    assert host.manage("compute_check_migrations", "demo-mod").out == "Nothing to advise.\n"
+    host.manage("compute_migrate")
+    assert host.ledger("demo-mod") == [("demo-mod/0001_items", "applied")]
+    # By ruff's own defaults, and by those of a project with longer lines and more rules.
+    for isolated in ([], ["--isolated", "--extend-ignore", "RUF012"]):
+        tool(host, "ruff", "check", "--no-cache", *isolated, str(module))
+        tool(host, "ruff", "format", "--no-cache", "--check", *isolated[:1], str(module))
+
+
+def test_a_new_module_passes_its_own_tests(host: Host, module: Path) -> None:
+    assert " passed" in tool(host, "pytest", "-q", "-p", "no:cacheprovider", str(module))
+
+
+@pytest.mark.slow
+def test_a_new_module_passes_strict_types(host: Host, module: Path) -> None:
+    assert "no issues found" in tool(host, "mypy", "demo_mod")
+
+
+def test_a_name_that_makes_no_id_is_refused(host: Host) -> None:
+    for name in ("Demo", "1st", "démo", "-x"):
+        result = host.manage("startcomputemodule", "--", name, exit_code=1)
+        assert "is no name for a module" in result.err
+        assert not host.root.joinpath(name).exists()
+
+
+def test_a_module_is_never_written_over_another(host: Host) -> None:
+    host.manage("startcomputemodule", "demo_mod")
+    assert "conflicts with the name of an existing" in host.manage("startcomputemodule", "demo_mod", exit_code=1).err
