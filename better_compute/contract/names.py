@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from typing import Final
 
@@ -40,6 +41,8 @@ RESERVED_ROUTE_NAMES: Final = frozenset(
 RESERVED_RECONCILERS: Final = frozenset({"command-sweeper", "outbox-dispatch", "event-subscribers"})
 #: Longest reconciler key, in Unicode code points.
 MAX_KEY_LENGTH: Final = 512
+#: Longest codename of a permission that Django stores.
+MAX_CODENAME: Final = 100
 
 
 def matches(pattern: re.Pattern[str], value: object) -> bool:
@@ -51,6 +54,15 @@ def camel_case(name: str) -> str:
     """Return the wire form of a Python name: ``self_check`` is ``selfCheck``."""
     head, *rest = name.split("_")
     return head + "".join(part[:1].upper() + part[1:] for part in rest)
+
+
+def codename(action: str) -> str:
+    """The permission of an action: ``compute:acme:poke`` is ``acme:poke``; a long one ends in its hash."""
+    name = action.removeprefix("compute:")
+    if len(name) <= MAX_CODENAME:
+        return name
+    mark = hashlib.sha256(name.encode()).hexdigest()[:16]
+    return f"{name[: MAX_CODENAME - len(mark) - 1]}.{mark}"
 
 
 def key_problem(key: object) -> str | None:

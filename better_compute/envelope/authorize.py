@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import hashlib
 from functools import cache
 from typing import Any, Final
 
@@ -13,20 +12,10 @@ from django.utils.module_loading import import_string
 from better_compute import conf
 from better_compute.contract.errors import ComputeError, ErrorCode
 from better_compute.contract.methods import Resource
+from better_compute.contract.names import codename
 from better_compute.contract.ports import Authorizer, Decision, Principal
 
-#: Longest codename that Django stores.
-_MAX_CODENAME: Final = 100
 ANY_TENANT: Final = "compute.any_tenant"
-
-
-def codename(action: str) -> str:
-    """The permission of an action: ``compute:acme:poke`` is ``acme:poke``; a long one ends in its hash."""
-    name = action.removeprefix("compute:")
-    if len(name) <= _MAX_CODENAME:
-        return name
-    mark = hashlib.sha256(name.encode()).hexdigest()[:16]
-    return f"{name[: _MAX_CODENAME - len(mark) - 1]}.{mark}"
 
 
 class DjangoPermissions:

@@ -8,7 +8,7 @@ from django.apps import apps as installed
 from django.db import DEFAULT_DB_ALIAS, router
 
 from better_compute import registry
-from better_compute.envelope.authorize import codename
+from better_compute.contract.names import codename
 
 
 def create_permissions(*, using: str = DEFAULT_DB_ALIAS, apps: Any = installed, **_: Any) -> None:

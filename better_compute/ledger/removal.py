@@ -10,13 +10,15 @@ from django.db import router, transaction
 from django.db.migrations import Migration
 
 from better_compute import conf, registry
+from better_compute.contract.module import ModuleSpec
+from better_compute.contract.names import codename
 from better_compute.ledger import drift, engine, run
 from better_compute.ledger.errors import Refused
 from better_compute.ledger.executor import LedgerExecutor
 from better_compute.ledger.graph import CORE
 from better_compute.ledger.owners import Owner
 from better_compute.ledger.turn import LOCK_WAIT_S, Say, turn
-from better_compute.store import tables
+from better_compute.store import ledger_rows, tables, traces
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,10 @@ class Removal:
     tables: tuple[str, ...]
     #: Ledger names that cannot be reversed; then the tables are dropped instead.
     irreversible: tuple[str, ...]
+    #: Rows in the core's tables that its reconcilers left.
+    traces: traces.Traces
+    #: Codenames of the permissions of its actions, which go with whoever was granted them.
+    permissions: tuple[str, ...]
 
 
 def plan(name: str, using: str | None = None) -> Removal:
@@ -38,7 +44,9 @@ def plan(name: str, using: str | None = None) -> Removal:
 
 
 def remove(name: str, using: str | None = None, *, say: Say | None = None, lock_wait: float = LOCK_WAIT_S) -> Removal:
-    """Take ``name``'s tables, Django rows, content types and permissions out; the ledger says ``removed``.
+    """Take ``name``'s tables, Django rows, work, leases, content types and permissions out of the database.
+
+    The ledger says ``removed``; events and audit records stay, since they are history.
 
     Migrations are unapplied latest first, each in its own commit. Where one cannot be reversed, the tables of
     the models are dropped in one commit instead; what raw SQL made besides must go by hand.
@@ -59,8 +67,38 @@ def remove(name: str, using: str | None = None, *, say: Say | None = None, lock_
                 _drop(executor, removal)
             else:
                 executor.migrate([(removal.owner.label, None)])
-        _forget_models(removal.owner.label, connection.alias)
+        with transaction.atomic(using=connection.alias, durable=True):
+            traces.forget(connection, _reconcilers(name))
+            _forget_models(removal.owner.label, connection.alias)
+            _forget_permissions(name, connection.alias)
     return removal
+
+
+def _spec(name: str) -> ModuleSpec:
+    return next(spec for spec in registry.current().modules if spec.name == name)
+
+
+def _reconcilers(name: str) -> list[str]:
+    return [reconciler.name for reconciler in _spec(name).reconcilers]
+
+
+def _permissions(name: str, using: str) -> Any:
+    """The permissions of the actions that no other module's catalog lists, as a query; None where there are none."""
+    if not apps.is_installed("django.contrib.auth"):
+        return None
+    model: Any = apps.get_model("auth", "Permission")
+    if not router.allow_migrate_model(using, model):
+        return None
+    others = {action for spec in registry.current().modules if spec.name != name for action in spec.catalog.actions}
+    own = {codename(action) for action in set(_spec(name).catalog.actions) - others}
+    rows = model.objects.using(using)
+    return rows.filter(content_type__app_label=CORE, content_type__model="action", codename__in=own)
+
+
+def _forget_permissions(name: str, using: str) -> None:
+    rows = _permissions(name, using)
+    if rows is not None:
+        rows.delete()
 
 
 def _planned(executor: LedgerExecutor, name: str) -> Removal:
@@ -78,6 +116,8 @@ def _planned(executor: LedgerExecutor, name: str) -> Removal:
         )
     applied = _applied(executor, owner)
     _refuse_dependents(executor, owner)
+    served = ledger_rows.exists(executor.connection)
+    permissions = _permissions(name, executor.connection.alias) if served else None
     return Removal(
         owner=owner,
         migrations=tuple(owner.ledger_name(each.name) for each in applied),
@@ -85,6 +125,8 @@ def _planned(executor: LedgerExecutor, name: str) -> Removal:
         irreversible=tuple(
             owner.ledger_name(each.name) for each in applied if not all(op.reversible for op in each.operations)
         ),
+        traces=traces.count(executor.connection, _reconcilers(name)) if served else traces.Traces(0, 0, 0),
+        permissions=() if permissions is None else tuple(sorted(permissions.values_list("codename", flat=True))),
     )
 
 

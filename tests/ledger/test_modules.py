@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from tests.ledger.catalog import snapshot
 from tests.ledger.host import Host, run_sql, table
 
 MODEL = 'migrations.CreateModel("One", [("id", models.BigAutoField(primary_key=True, serialize=False))]),'
 
-SCHEMA = """
-SELECT table_name, column_name, data_type, column_default, is_nullable FROM information_schema.columns
-WHERE table_name LIKE 'plg\\_acme%' ORDER BY 1, 2
+#: Everything of the plugin acme, by name.
+ACME = "plg\\_acme%"
+
+SERVING = """
+from better_compute import DONE, Catalog, Reconciler
+
+class Sweep(Reconciler):
+    name = "acme.sweep"
+    def run(self, ctx, key):
+        return DONE
 """
 
 
@@ -32,14 +40,62 @@ def test_removal_takes_tables_rows_content_types_and_permissions(host: Host) -> 
     assert host.rows("SELECT count(*) FROM django_migrations WHERE app = 'plg_acme'") == [(0,)]
 
 
+def test_removal_takes_work_leases_pauses_and_what_was_granted(host: Host) -> None:
+    folder = host.plugin("acme", m0001_one=table("plg_acme_one"))
+    folder.parent.joinpath("reconcilers.py").write_text(SERVING)
+    path = folder.parent / "apps.py"
+    path.write_text(path.read_text() + "    from better_compute import Catalog\n")
+    path.write_text(path.read_text() + '    catalog = Catalog(actions=["compute:acme:poke"])\n')
+    host.manage("compute_migrate")
+    host.run(
+        "INSERT INTO compute_work (kind, key, shard, not_before, enqueued_at)"
+        " SELECT kind, 'k', -1, compute_now(), compute_now() FROM unnest(ARRAY['acme.sweep', 'beta.sweep']) AS kind"
+    )
+    host.run("INSERT INTO compute_leases (name) VALUES ('singleton:acme.sweep'), ('shard:1')")
+    host.run("INSERT INTO compute_pauses (scope, paused_by, paused_at) VALUES ('kind:acme.sweep', 'me', compute_now())")
+    host.run("INSERT INTO auth_group (name) VALUES ('operators')")
+    host.run(
+        "INSERT INTO auth_group_permissions (group_id, permission_id)"
+        " SELECT g.id, p.id FROM auth_group g, auth_permission p WHERE p.codename IN ('acme:poke', 'work:requeue')"
+    )
+    plan = host.manage("compute_module", "remove", "acme", "--plan", "--format", "json").json()
+    assert plan["rows"] == {"work": 1, "leases": 1, "pauses": 1}
+    assert plan["permissions"] == ["acme:poke"]
+    out = host.manage("compute_module", "remove", "acme", "--yes").out
+    assert "Rows of its reconcilers: 1 work, 1 leases, 1 pauses. Events and audit records stay." in out
+    assert host.rows("SELECT kind FROM compute_work") == [("beta.sweep",)]
+    assert host.rows("SELECT name FROM compute_leases") == [("shard:1",)]
+    assert host.rows("SELECT count(*) FROM compute_pauses") == [(0,)]
+    assert host.rows(
+        "SELECT p.codename FROM auth_group_permissions gp JOIN auth_permission p ON p.id = gp.permission_id"
+    ) == [("work:requeue",)]
+    assert host.rows("SELECT count(*) FROM auth_permission WHERE codename = 'acme:poke'") == [(0,)]
+
+
+def test_a_module_that_was_never_migrated_can_be_planned_and_removed(host: Host) -> None:
+    with_model(host)
+    out = host.manage("compute_module", "remove", "acme", "--yes").out
+    assert "Removed acme: migrations none." in out
+
+
 def test_a_module_comes_back_with_the_same_schema(host: Host) -> None:
-    with_model(host, table("plg_acme_raw"))
+    more = (
+        'migrations.AddField("one", "kind", models.CharField(max_length=9, db_default="a", db_index=True)),'
+        'migrations.AddConstraint("one", models.CheckConstraint(name="plg_acme_kind",'
+        ' condition=models.Q(kind__gt=""))),'
+    )
+    trigger = run_sql(
+        "CREATE FUNCTION plg_acme_f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';"
+        "CREATE TRIGGER plg_acme_t BEFORE INSERT ON plg_acme_raw FOR EACH ROW EXECUTE FUNCTION plg_acme_f()",
+        "DROP FUNCTION plg_acme_f() CASCADE",
+    )
+    with_model(host, more, table("plg_acme_raw"), trigger)
     host.manage("compute_migrate")
-    before = host.rows(SCHEMA)
+    before = snapshot(host, ACME)
     host.manage("compute_module", "remove", "acme", "--yes")
-    assert host.rows(SCHEMA) == []
+    assert snapshot(host, ACME) == []
     host.manage("compute_migrate")
-    assert host.rows(SCHEMA) == before
+    assert snapshot(host, ACME) == before
 
 
 def test_an_irreversible_module_loses_the_tables_of_its_models(host: Host) -> None:
@@ -59,6 +115,8 @@ def test_a_removal_plan_changes_nothing(host: Host) -> None:
         "migrations": ["acme/0001_one"],
         "tables": ["plg_acme_one"],
         "irreversible": [],
+        "rows": {"work": 0, "leases": 0, "pauses": 0},
+        "permissions": [],
         "done": False,
     }
     assert host.has_table("plg_acme_one")

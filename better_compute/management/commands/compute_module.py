@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 from django.conf import ENVIRONMENT_VARIABLE
@@ -152,6 +153,8 @@ class Command(BaseCommand):
                         "migrations": removal.migrations,
                         "tables": removal.tables,
                         "irreversible": removal.irreversible,
+                        "rows": asdict(removal.traces),
+                        "permissions": removal.permissions,
                         "done": options["yes"],
                     }
                 )
@@ -160,6 +163,9 @@ class Command(BaseCommand):
         verb = "Would remove" if options["plan"] else "Removed"
         self.stdout.write(f"{verb} {name}: migrations {', '.join(removal.migrations) or 'none'}.")
         self.stdout.write(f"Tables of its models: {', '.join(removal.tables) or 'none'}.")
+        rows = ", ".join(f"{number} {what}" for what, number in asdict(removal.traces).items() if number)
+        self.stdout.write(f"Rows of its reconcilers: {rows or 'none'}. Events and audit records stay.")
+        self.stdout.write(f"Permissions, with whoever has them: {', '.join(removal.permissions) or 'none'}.")
         if removal.irreversible:
             self.stdout.write(
                 f"{', '.join(removal.irreversible)} cannot be reversed: the tables of the models are dropped, and what "
