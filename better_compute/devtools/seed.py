@@ -48,7 +48,7 @@ def _service_user(tenant: str) -> Any:
     from django.contrib.auth.models import Permission
 
     from better_compute import registry
-    from better_compute.envelope.authorize import codename
+    from better_compute.contract.names import codename
 
     user, _ = get_user_model().objects.get_or_create(username=f"service@{tenant}")
     plugins = [module for module in registry.current().modules if module.plugin_id]

@@ -9,6 +9,7 @@ from better_compute.ledger.errors import (
     LockNotAcquired,
     MigrationFailed,
     Refused,
+    Unreachable,
 )
 from better_compute.ledger.run import migrate, pending, planned, reader, rehash, targets
 from better_compute.ledger.wrap import wrapped
@@ -20,6 +21,7 @@ __all__ = [
     "LockNotAcquired",
     "MigrationFailed",
     "Refused",
+    "Unreachable",
     "connect",
     "drift",
     "findings",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db import connections, router
+from django.db import OperationalError, connections, router
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from better_compute.ledger.errors import Refused
+from better_compute.ledger.errors import Refused, Unreachable
 
 #: Oldest PostgreSQL, as ``server_version_num`` counts.
 OLDEST_VERSION = 150000
@@ -31,7 +31,8 @@ def connect(using: str) -> BaseDatabaseWrapper:
     Raises
     ------
     Refused
-        One line: the alias is unknown, is not PostgreSQL, or its server is too old.
+        One line: the alias is unknown, is not PostgreSQL, or its server is too old; Unreachable when it does not
+        answer.
     """
     if using not in connections:
         raise Refused(
@@ -44,7 +45,13 @@ def connect(using: str) -> BaseDatabaseWrapper:
             f"Database {using!r} is {connection.display_name}: Better Compute runs on PostgreSQL 15 or later only.",
             mend="Use PostgreSQL there, or keep compute's apps out of it with DATABASE_ROUTERS.",
         )
-    connection.ensure_connection()
+    try:
+        connection.ensure_connection()
+    except OperationalError as error:
+        raise Unreachable(
+            f"Database {using!r} cannot be reached: {' '.join(str(error).split())}",
+            mend="Start the server, or correct HOST, PORT, USER and PASSWORD in DATABASES.",
+        ) from error
     problem = version_problem(connection.pg_version)
     if problem:
         raise Refused(problem, mend=f"Upgrade the server of database {using!r}.")

@@ -30,6 +30,12 @@ class Refused(LedgerError):
         return cls(f"The migrations break these rules, so nothing was run:{lines}")
 
 
+class Unreachable(Refused):
+    """The database does not answer; nothing ran."""
+
+    default_code = ErrorCode.STORAGE_BUSY
+
+
 class LockNotAcquired(LedgerError):
     """Another migrator held the lock for longer than we were told to wait; nothing ran."""
 

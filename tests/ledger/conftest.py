@@ -42,12 +42,18 @@ def databases(throwaway_server: dict[str, Any]) -> Iterator[Databases]:
 
 
 @pytest.fixture(scope="session")
-def core_database(tmp_path_factory: pytest.TempPathFactory, databases: Databases, warm: Warm) -> str:
-    """A database with the core migrated, to be copied."""
+def core_host(tmp_path_factory: pytest.TempPathFactory, databases: Databases, warm: Warm) -> Host:
+    """A host with the core migrated from nothing; to be read and copied only."""
     host = Host(tmp_path_factory.mktemp("core"), databases.create(), dict(databases.server), warm)
     host.configure()
     host.manage("compute_migrate")
-    return host.database
+    return host
+
+
+@pytest.fixture(scope="session")
+def core_database(core_host: Host) -> str:
+    """Its database."""
+    return core_host.database
 
 
 @pytest.fixture
