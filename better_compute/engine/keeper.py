@@ -82,11 +82,12 @@ class Keeper:
                 self.ready.set()
                 if any(changed):
                     self._dispatcher.wake(None)
-            except psycopg.Error as error:
+            except Exception as error:
                 self._session.close()
                 for membership in self._memberships:
                     membership.distrust()
-                log.warning("leases are not trusted until the database answers: %s", str(error).strip())
+                lost = isinstance(error, psycopg.Error)
+                log.warning("leases are not trusted until the next beat: %s", error, exc_info=None if lost else error)
                 self._next_beat = 0.0
             # Looking is cheap and finds a dead member early; beating is a write.
             self._poked.wait(self._settings.tick_ms / 4_000)

@@ -55,10 +55,14 @@ class Listener:
             try:
                 with connect(self._alias, "compute-listen", {}) as self._connection:
                     self._listen(self._connection)
-                retry = RETRY_SECONDS[0]
             except (psycopg.Error, OSError) as error:
                 if not self._stopping.is_set():
                     log.warning("not listening, polling goes on: %s", str(error).strip())
+            except Exception:
+                log.exception("not listening, polling goes on")
+            if self.up:
+                # It listened, so the database answers: whatever ended it, the next try may come soon.
+                retry = RETRY_SECONDS[0]
             self.up = False
             self._connection = None
             self._stopping.wait(retry)

@@ -22,14 +22,13 @@ def encode(pairs: Iterable[Pair]) -> str:
 
 
 def decode(payload: str) -> list[Pair] | None:
-    """The pairs of a payload; None means everywhere."""
+    """The pairs of a payload; None means everywhere, and so does what cannot be read: anybody may notify."""
     if payload == EVERYWHERE:
         return None
-    pairs = []
-    for line in payload.splitlines():
-        kind, _, shard = line.rpartition(" ")
-        pairs.append((kind, int(shard)))
-    return pairs
+    try:
+        return [(kind, int(shard)) for kind, _, shard in (line.rpartition(" ") for line in payload.splitlines())]
+    except ValueError:
+        return None
 
 
 def notify(cursor: Any, channel: str, payload: str = "") -> None:
