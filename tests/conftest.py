@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from urllib.parse import quote, urlsplit, urlunsplit
 
@@ -79,6 +79,16 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             if os.environ.get("COMPUTE_TEST_ALL"):
                 pytest.fail(f"needs {tool}, which COMPUTE_TEST_ALL promises; install it", pytrace=False)
             pytest.skip(f"needs {tool}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Write out what UTF-8 has no form for: some tests log lone surrogates, which break the way between processes."""
+    report = yield
+    report.sections = [
+        (name, text.encode("utf-8", "backslashreplace").decode("utf-8")) for name, text in report.sections
+    ]
+    return report
 
 
 @pytest.fixture(scope="session")
