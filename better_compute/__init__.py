@@ -73,6 +73,7 @@ if TYPE_CHECKING:
         Periodic as Periodic,
         Reconciler as Reconciler,
     )
+    from better_compute.engine.celery import install_celery as install_celery
     from better_compute.envelope.router import ComputeRouter as ComputeRouter
     from better_compute.envelope.viewset import ComputeViewSet as ComputeViewSet
     from better_compute.facade import compute as compute
@@ -132,6 +133,7 @@ _HOME = {
         "Periodic",
         "Reconciler",
     ),
+    "better_compute.engine.celery": ("install_celery",),
     "better_compute.envelope.router": ("ComputeRouter",),
     "better_compute.envelope.viewset": ("ComputeViewSet",),
     "better_compute.facade": ("compute",),

@@ -4,10 +4,10 @@ import os
 
 from celery import Celery
 
-from better_compute.engine import celery as compute_celery
+import better_compute
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "example_project.settings")
 
 app = Celery("example_project")
 app.config_from_object("django.conf:settings", namespace="CELERY")
-compute_celery.install(app)
+better_compute.install_celery(app)

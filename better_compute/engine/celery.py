@@ -1,4 +1,4 @@
-"""One line in the host's Celery app: ``install(app)``.
+"""One line in the host's Celery app: ``install_celery(app)``.
 
 Celery carries hints only. A hint is acknowledged when it is received, expires soon, and is sent to the queue of
 the member that holds the lease; losing one costs a poll interval. The table is the truth.
@@ -7,6 +7,7 @@ the member that holds the lease; losing one costs a poll interval. The table is 
 from __future__ import annotations
 
 import logging
+import os
 from typing import Any, Final
 
 from celery import Celery
@@ -27,8 +28,12 @@ EXPIRES_SECONDS: Final = 30
 WAIT_SECONDS: Final = 2.0
 
 
-def install(app: Celery) -> Coalescer:
-    """Host the worker runtime in the workers of ``app``, and send hints through its broker after commits."""
+def install_celery(app: Celery) -> Coalescer:
+    """Host the worker runtime in the workers of ``app``, and send hints through its broker after commits.
+
+    Hints are sent by every process that imports the app, so import it in the project's ``__init__.py``, as Celery
+    advises for Django: the processes that serve HTTP commit most of the work. Returns what gathers the hints.
+    """
     app.steps["worker"].add(ComputeStep)
     app.conf.broker_connection_retry = True
     app.conf.broker_connection_retry_on_startup = True
@@ -56,6 +61,11 @@ class Hints:
     def __init__(self, app: Celery) -> None:
         self._app = app
         self._session: Session | None = None
+        os.register_at_fork(after_in_child=self._forked)
+
+    def _forked(self) -> None:
+        # The socket is the parent's; psycopg lets go of it without a word to the server.
+        self._session = None
 
     def send(self, pairs: set[Pair]) -> None:
         """Look up the holders and tell each of them its pairs."""

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from threading import Event
+from typing import Any
+from uuid import uuid4
 
 import pytest
 from celery import Celery
 
-from better_compute.engine.celery import Hints
+import example_project
+from better_compute.engine import wakeup
+from better_compute.engine.bootstep import queue_of
+from better_compute.engine.celery import DRAIN, Hints
 from better_compute.engine.wakeup import Coalescer, notifier
 from better_compute.store import leases, transaction, wakeups
 from better_compute.store.session import connect
@@ -93,6 +99,46 @@ def test_a_commit_is_heard_by_whoever_listens() -> None:
         heard = list(wakeups.received(listener, timeout=5))
     assert [(channel, wakeups.decode(payload)) for channel, payload in heard] == [(wakeups.WORK_CHANNEL, [("t.k", 7)])]
     notifier.rest()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_process_that_serves_the_example_sends_hints_to_the_holder() -> None:
+    # As for a server: the project is imported with its settings, and nothing else names its Celery app.
+    celery_app: Celery = example_project.celery_app
+    member, lease = uuid4().hex, "singleton:acme.widgets"
+    with connect("default", "test", {}) as other, other.cursor() as cursor:
+        leases.register(
+            cursor, id=member, role="controllers", host="h", pid=1, ttl_ms=60_000, connections=1, kinds=["acme.widgets"]
+        )
+        leases.ensure(cursor, [lease])
+        leases.acquire(cursor, member, [lease])
+    with transaction.transaction():
+        transaction.enqueue([WorkRow("acme.widgets", "k", -1)])
+
+    def hint() -> Any:
+        with celery_app.connection_for_read() as broker, broker.SimpleQueue(queue_of(member)) as queue:
+            try:
+                return queue.get(block=False)
+            except queue.Empty:
+                return None
+
+    received = eventually(hint, 5)
+    assert received.headers["task"] == DRAIN
+    assert received.payload[0] == [[["acme.widgets", -1]]]
+    received.ack()
+    wakeup.rest()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_forked_process_opens_a_connection_of_its_own_for_hints() -> None:
+    hints = Hints(Celery("test"))
+    assert hints._by_holder({("t.k", -1)}) == {}
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if hints._session is None else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert hints._by_holder({("t.k", -1)}) == {}
+    hints.close()
 
 
 @pytest.mark.django_db(transaction=True)
