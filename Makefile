@@ -16,7 +16,7 @@ JOBS ?= 2
 # A file's tests stay together, and files keep their order, in which the longest are not last.
 SPREAD := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help install demo test test-all test-pg15 test-py313 lint types docs bench chaos requirements clean
+.PHONY: help install demo test test-all test-pg15 test-py313 lint types docs bench clients chaos requirements clean
 
 help:
 	@echo 'make demo [ONCE=1] [PORT=n]   run the whole installation here, or drive it once and stop'

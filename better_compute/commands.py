@@ -1,14 +1,22 @@
-"""The core's commands for operators: ``manage.py compute pause``, ``resume`` and ``paused``."""
+"""The core's commands for operators: ``manage.py compute api``, ``pause``, ``resume`` and ``paused``."""
 
 from __future__ import annotations
 
 import argparse
 import getpass
 import sys
+from difflib import get_close_matches
 
+import msgspec
+
+from better_compute import registry
+from better_compute.client import shell
+from better_compute.client.errors import Problem
 from better_compute.contract.commands import CliCommand
-from better_compute.contract.ports import ModuleContext
+from better_compute.contract.errors import ComputeError
+from better_compute.contract.ports import ModuleContext, Principal
 from better_compute.engine import pausing
+from better_compute.envelope import call, problem
 
 
 def _scope(parser: argparse.ArgumentParser) -> None:
@@ -43,7 +51,48 @@ def _paused(ctx: ModuleContext, options: argparse.Namespace) -> int:
     return 0
 
 
+def _call_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("method", help="dotted name, as `manage.py authz_matrix` shows it")
+    parser.add_argument("input", nargs="*", metavar="name=text|name:=json", help="the method's input")
+    parser.add_argument("--json", action="store_true", help="answer as JSON instead of a table")
+    parser.add_argument("--dry-run", action="store_true", help="make every check and keep nothing")
+    parser.add_argument("--idempotency-key", help="repeat a call under this key safely")
+
+
+def _call(ctx: ModuleContext, options: argparse.Namespace) -> int:
+    spec = registry.current().methods.get(options.method.replace(".", "/"))
+    if spec is None:
+        near = get_close_matches(options.method, [each.dotted for each in registry.current().methods.values()], n=3)
+        hint = f"Did you mean {' or '.join(near)}?" if near else "`manage.py authz_matrix` lists them."
+        sys.stderr.write(f"No hosted module offers the method {options.method!r}. {hint}\n")
+        return shell.USAGE
+    # Whoever may run this may do anything to the database; the record says who it was.
+    caller = Principal(id=f"shell/{getpass.getuser()}", kind="internal")
+    request_id = call.new_request_id()
+    try:
+        input = shell.arguments(options.input)
+        answer = call.call(
+            spec,
+            caller,
+            input,
+            request_id=request_id,
+            idempotency_key=options.idempotency_key,
+            dry_run=options.dry_run,
+        )
+    except shell.Misused as error:
+        sys.stderr.write(f"{error}\n")
+        return shell.USAGE
+    except ComputeError as error:
+        refused = msgspec.convert(problem.document(error, request_id), Problem)
+        sys.stderr.write(f"{shell.refusal(refused)}\n")
+        return shell.REFUSED
+    plain = msgspec.json.decode(msgspec.json.encode(answer))
+    sys.stdout.write((shell.as_json(plain) if options.json else shell.as_table(plain)) + "\n")
+    return shell.DONE
+
+
 commands = (
+    CliCommand(name="api", summary="Call a method: api work.list limit:=5", run=_call, arguments=_call_arguments),
     CliCommand(
         name="pause",
         summary="Start no key of a reconciler or on a member.",

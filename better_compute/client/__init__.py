@@ -4,8 +4,22 @@
 :class:`AsyncTransport` call any method by its name.
 """
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from better_compute.client.errors import ApiError, ConnectionLost, error_types
 from better_compute.client.options import Options
-from better_compute.client.transport import AsyncTransport, Transport
+
+if TYPE_CHECKING:
+    from better_compute.client.transport import AsyncTransport as AsyncTransport, Transport as Transport
 
 __all__ = ["ApiError", "AsyncTransport", "ConnectionLost", "Options", "Transport", "error_types"]
+
+
+def __getattr__(name: str) -> Any:
+    # httpx is an extra, and what prints tables does without.
+    if name in ("AsyncTransport", "Transport"):
+        return getattr(import_module("better_compute.client.transport"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
