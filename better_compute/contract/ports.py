@@ -310,7 +310,7 @@ class Authenticator(Protocol):
 
 
 class KeySource(Protocol):
-    """Where resync reads the ids of nodes and pools from; inventory fills it."""
+    """Where resync reads the ids of nodes and pools from: the port ``key-source``, which inventory serves."""
 
     def keys(self, shard_by: Literal["node", "pool"], after: str, limit: int) -> Sequence[str]:
         """Return up to ``limit`` ids greater than ``after``, sorted by code point."""

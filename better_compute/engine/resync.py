@@ -1,17 +1,17 @@
 """Heals missed wake-ups of sharded reconcilers: every key of this member's shards comes by once in a while.
 
 Keys are inserted only where they are not queued, so resync defeats no backoff, and spread over the jitter, so
-that a hundred thousand of them do not come at once. Where the ids of nodes and pools stand is a port that the
-inventory fills.
+that a hundred thousand of them do not come at once. Where the ids of nodes and pools stand is told by whoever serves
+the port ``key-source``, which is the inventory.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal
 
 from better_compute.contract.ports import KeySource
+from better_compute.engine.contexts import served_port
 from better_compute.engine.membership import Membership
 from better_compute.engine.periodic import drop, seed
 from better_compute.engine.shards import shard_of
@@ -20,19 +20,7 @@ from better_compute.store import work
 #: Keys read, and written, in one statement.
 PAGE: Final = 500
 
-_sources: dict[Literal["node", "pool"], KeySource] = {}
 _spread: Final = secrets.SystemRandom()
-
-
-def read_keys_from(shard_by: Literal["node", "pool"], source: KeySource) -> Callable[[], None]:
-    """Have resync read the ids of nodes or of pools from ``source``; returns what undoes it."""
-    _sources[shard_by] = source
-
-    def forget() -> None:
-        if _sources.get(shard_by) is source:
-            del _sources[shard_by]
-
-    return forget
 
 
 def next_in_ms(every_ms: int) -> int:
@@ -52,20 +40,20 @@ def resync(cursor: Any, membership: Membership, *, spread_ms: int) -> int:
         if reconciler.shard_by != "none":
             kinds.setdefault(reconciler.shard_by, []).append(name)
     held = {hold.shard for hold in tuple(membership.holds.values()) if hold.shard is not None and not hold.leaving}
-    return sum(_resync(cursor, names, held, _sources, by, spread_ms) for by, names in kinds.items())
+    source: KeySource | None = served_port("key-source")
+    if source is None or not held:
+        return 0
+    return sum(_resync(cursor, names, held, source, by, spread_ms) for by, names in kinds.items())
 
 
 def _resync(
     cursor: Any,
     kinds: list[str],
     held: set[int],
-    sources: Mapping[Literal["node", "pool"], KeySource],
+    source: KeySource,
     shard_by: Literal["node", "pool"],
     spread_ms: int,
 ) -> int:
-    source = sources.get(shard_by)
-    if source is None or not held:
-        return 0
     missed, after = 0, ""
     while True:
         keys = source.keys(shard_by, after, PAGE)

@@ -8,14 +8,16 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from better_compute import conf
+from better_compute import conf, registry
+from better_compute.contract.extensions import define_port
+from better_compute.contract.module import ModuleSpec
 from better_compute.contract.ports import LeaseInfo, ReconcileContext
 from better_compute.contract.reconcilers import DONE, Outcome, Periodic, Reconciler
 from better_compute.engine.dispatch import Dispatcher
 from better_compute.engine.holds import Hold
 from better_compute.engine.keeper import Keeper
 from better_compute.engine.membership import Membership
-from better_compute.engine.resync import next_in_ms, read_keys_from, resync
+from better_compute.engine.resync import next_in_ms, resync
 from better_compute.engine.shards import shard_of
 from better_compute.store import work
 from better_compute.store.session import Session
@@ -44,9 +46,9 @@ def member() -> Iterator[Membership]:
     member = Membership("controllers", {"t.nodes": Nodes()})
     for shard in range(128):
         member.holds[f"shard:{shard}"] = Hold(LeaseInfo(f"shard:{shard}", "m", 1), shard)
-    forget = read_keys_from("node", Fleet())
-    yield member
-    forget()
+    served = define_port("key-source", version="1", port=lambda ctx: Fleet())
+    with registry.override(ModuleSpec("inventory", "tests", "inventory", extensions=(served,))):
+        yield member
 
 
 def queued(cursor: Any) -> list[tuple[str, bool]]:
@@ -75,8 +77,10 @@ def test_it_leaves_what_is_queued(member: Membership) -> None:
 
 
 def test_without_a_source_or_a_shard_there_is_nothing_to_do(member: Membership) -> None:
-    member.holds.clear()
     with connection.cursor() as cursor:
+        with registry.override(ModuleSpec("t", "tests", "t")):
+            assert resync(cursor, member, spread_ms=0) == 0
+        member.holds.clear()
         assert resync(cursor, member, spread_ms=0) == 0
 
 
