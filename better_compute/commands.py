@@ -31,13 +31,15 @@ def _scope_and_reason(parser: argparse.ArgumentParser) -> None:
 
 def _pause(ctx: ModuleContext, options: argparse.Namespace) -> int:
     scope = pausing.scope_of(kind=options.kind, member=options.member)
+    pausing.require_known(scope)
     pausing.pause(scope, reason=options.reason, by=getpass.getuser())
     sys.stdout.write(f"{scope} is paused; keys wait in the queue until `compute resume`.\n")
     return 0
 
 
 def _resume(ctx: ModuleContext, options: argparse.Namespace) -> int:
-    scope = f"member:{options.member}" if options.member else f"kind:{options.kind}"
+    # What is paused may be gone: a member that ended, a kind that is hosted no more.
+    scope = pausing.scope_of(kind=options.kind, member=options.member)
     if pausing.resume(scope):
         sys.stdout.write(f"{scope} goes on.\n")
         return 0

@@ -111,7 +111,10 @@ class Keeper:
             log.warning("buried member %s, which stopped beating", dead)
             metrics.add("members_buried")
             joined = True
+        paused = membership.paused
         changed = membership.balance(cursor, self._dispatcher.runs_under)
+        if membership.paused != paused:
+            log.info("member %s: paused are %s", membership.id, ", ".join(sorted(membership.paused)) or "none")
         self._seed(cursor, membership)
         if changed:
             metrics.add("lease_transitions")

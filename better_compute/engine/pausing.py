@@ -17,27 +17,26 @@ from better_compute.store.wakeups import notify
 
 
 def scope_of(*, kind: str | None, member: str | None) -> str:
-    """The scope of a hosted kind or a live member.
-
-    Raises
-    ------
-    ComputeError
-        NOT_FOUND when there is none of that name; INVALID_INPUT unless exactly one is given.
-    """
+    """The scope of a kind or a member. Raises INVALID_INPUT unless exactly one is given."""
     if (kind is None) == (member is None):
         raise ComputeError(ErrorCode.INVALID_INPUT, "Name either a kind or a member.", mend="Use --kind or --member.")
-    if kind is not None:
-        known, name, what = sorted(registry.current().reconcilers), kind, "kind"
+    return f"kind:{kind}" if member is None else f"member:{member}"
+
+
+def require_known(scope: str) -> None:
+    """Raise NOT_FOUND unless ``scope`` is a hosted kind or a live member."""
+    what, _, name = scope.partition(":")
+    if what == "kind":
+        known = sorted(registry.current().reconcilers)
     else:
         with connections[conf.current().database].cursor() as cursor:
-            known, name, what = [each.id for each in live_members(cursor)], member or "", "member"
+            known = [each.id for each in live_members(cursor)]
     if name not in known:
         raise ComputeError(
             ErrorCode.NOT_FOUND,
             f"No {what} is named {name!r}.",
             mend=f"Known are {', '.join(known)}." if known else f"No {what} is known here.",
         )
-    return f"{what}:{name}"
 
 
 def pause(scope: str, *, reason: str, by: str) -> None:

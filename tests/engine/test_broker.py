@@ -87,7 +87,7 @@ def test_sigterm_is_obeyed_while_the_broker_is_down(start_worker: Callable[..., 
     worker = start_worker(CELERY_BROKER_URL=broker.url)
     ready(worker)
     broker.kill()
-    time.sleep(0.5)
+    eventually(lambda: "Connection to broker lost" in worker.text())
     worker.terminate()
     assert worker.wait(15) == 0
     assert not worker.holds()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import time
 from collections.abc import Callable
 from contextlib import redirect_stdout
 
@@ -41,8 +40,34 @@ def test_a_kind_is_paused_listed_and_resumed() -> None:
 def test_an_unknown_kind_is_refused_with_those_that_are_known() -> None:
     with pytest.raises(CommandError, match=r"No kind is named 'acme\.x'\. Known are .*acme\.widgets"):
         run("pause", "--kind", "acme.x")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("verb", ["pause", "resume"])
+@pytest.mark.parametrize("options", [(), ("--kind", "acme.widgets", "--member", "m")], ids=["neither", "both"])
+def test_exactly_one_of_kind_and_member_is_named(verb: str, options: tuple[str, ...]) -> None:
     with pytest.raises(CommandError, match="Name either a kind or a member"):
-        run("pause")
+        run(verb, *options)
+
+
+@pytest.mark.django_db
+def test_what_is_gone_can_be_resumed() -> None:
+    pausing.pause("member:gone", reason="", by="test")
+    assert run("resume", "--member", "gone") == "member:gone goes on.\n"
+
+
+def seen_paused(worker: Worker, *scopes: str) -> None:
+    """Wait until every member of the worker knows that exactly ``scopes`` are paused."""
+    told = f"paused are {', '.join(sorted(scopes))}"
+    members = ask("SELECT id FROM compute_workers WHERE pid = %s", worker.pid)
+    eventually(lambda: all(f"member {member}: {told}\n" in worker.text() for (member,) in members))
+
+
+def polled(worker: Worker) -> None:
+    """Wait for as many beats as are longer than a poll."""
+    ends = "SELECT min(extract(epoch FROM expires_at)) FROM compute_workers WHERE pid = %s"
+    [(before,)] = ask(ends, worker.pid)
+    eventually(lambda: ask(ends, worker.pid)[0][0] - before > 1.5)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -50,7 +75,7 @@ def test_a_paused_kind_waits_and_others_go_on(start_worker: Callable[..., Worker
     worker = start_worker()
     ready(worker)
     pausing.pause("kind:plant.marks", reason="", by="test")
-    time.sleep(1.0)  # longer than a look, so that the worker has seen it
+    seen_paused(worker, "kind:plant.marks")
     enqueue("plant.marks", "waits")
     enqueue("plant.nodes", "goes")
     eventually(lambda: told("ran", "goes"))
@@ -63,11 +88,12 @@ def test_a_paused_kind_waits_and_others_go_on(start_worker: Callable[..., Worker
 def test_a_paused_member_starts_nothing(start_worker: Callable[..., Worker]) -> None:
     worker = start_worker()
     ready(worker)
-    for (member,) in ask("SELECT id FROM compute_workers"):
-        pausing.pause(f"member:{member}", reason="", by="test")
-    time.sleep(1.0)  # longer than a look, so that the worker has seen it
+    scopes = [f"member:{member}" for (member,) in ask("SELECT id FROM compute_workers")]
+    for scope in scopes:
+        pausing.pause(scope, reason="", by="test")
+    seen_paused(worker, *scopes)
     enqueue("plant.nodes", "waits")
-    time.sleep(1.5)  # longer than a poll
+    polled(worker)
     assert queued("plant.nodes") == ["waits"]
     for pause in pausing.paused():
         pausing.resume(pause.scope)
