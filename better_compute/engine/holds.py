@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from threading import Event
-from typing import Any, NamedTuple
+from time import monotonic
+from typing import Any, Final, NamedTuple
 
 from better_compute.contract.ports import LeaseInfo
+
+#: How often a run that waits under several leases looks at all of them.
+LOOK_SECONDS: Final = 0.05
 
 
 class Abort:
@@ -30,6 +35,30 @@ class Abort:
     def set(self) -> None:
         """Ask the run to end."""
         self._event.set()
+
+
+class AnyAbort:
+    """The signal of a run under several leases: the loss of any one ends it."""
+
+    __slots__ = ("_aborts",)
+
+    def __init__(self, aborts: Sequence[Abort]) -> None:
+        self._aborts = aborts
+
+    @property
+    def aborted(self) -> bool:
+        """Whether the run should end."""
+        return any(abort.aborted for abort in self._aborts)
+
+    def wait(self, timeout: float) -> bool:
+        """Sleep up to ``timeout`` seconds; True within :data:`LOOK_SECONDS` of when the run should end."""
+        until = monotonic() + timeout
+        while not self.aborted:
+            left = until - monotonic()
+            if left <= 0:
+                return False
+            self._aborts[0].wait(min(left, LOOK_SECONDS))
+        return True
 
 
 class Floor(NamedTuple):

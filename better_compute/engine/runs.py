@@ -19,7 +19,7 @@ from better_compute.contract.module import ModuleSpec
 from better_compute.contract.reconcilers import DONE, SYNC_AGAIN, BatchReconciler, Outcome, Reconciler
 from better_compute.engine import backoff
 from better_compute.engine.contexts import BoundReconcileContext
-from better_compute.engine.holds import Hold
+from better_compute.engine.holds import AnyAbort, Hold
 from better_compute.store import leases, work
 from better_compute.store.failures import describe_failure
 from better_compute.store.sql import SqlPort
@@ -110,7 +110,7 @@ class Batch:
 
 
 def context_for(spec: ModuleSpec, holds: Sequence[Hold]) -> BoundReconcileContext:
-    """The context of a run under ``holds``; ``shard`` is None when they are several."""
+    """The context of a run under ``holds``; of several, ``shard`` is None and ``lease`` the first by name."""
     found = sorted({hold.lease.name: hold.lease for hold in holds}.values(), key=lambda lease: lease.name)
 
     def fence() -> None:
@@ -124,7 +124,7 @@ def context_for(spec: ModuleSpec, holds: Sequence[Hold]) -> BoundReconcileContex
         log=logging.getLogger(f"better_compute.module.{spec.name}"),
         shard=holds[0].shard if len(found) == 1 else None,
         lease=found[0],
-        signal=holds[0].abort,
+        signal=holds[0].abort if len(found) == 1 else AnyAbort([hold.abort for hold in holds]),
     )
 
 

@@ -1,0 +1,107 @@
+"""What a run is given, and what is told of one that failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from threading import Timer
+from time import monotonic
+
+import pytest
+from django.db import InternalError, connection
+from psycopg import errors
+
+from better_compute.contract.module import ModuleSpec
+from better_compute.contract.ports import LeaseInfo, ReconcileContext
+from better_compute.contract.reconcilers import DONE, Outcome, Reconciler
+from better_compute.engine import runs
+from better_compute.engine.holds import Hold
+
+SPEC = ModuleSpec("t", "tests", "t")
+
+
+class Steps(Reconciler):
+    name = "t.steps"
+
+    def run(self, ctx: ReconcileContext, key: str) -> Outcome:
+        return DONE
+
+
+@pytest.fixture
+def holds() -> list[Hold]:
+    return [Hold(LeaseInfo(f"shard:{shard}", "m", 1), shard) for shard in (1, 2, 3)]
+
+
+@pytest.mark.parametrize("lost", [0, 1, 2])
+def test_the_signal_of_a_run_under_several_leases_is_set_when_any_is_lost(holds: list[Hold], lost: int) -> None:
+    ctx = runs.context_for(SPEC, holds)
+    assert (ctx.signal.aborted, ctx.signal.wait(0.01)) == (False, False)
+    holds[lost].abort.set()
+    assert (ctx.signal.aborted, ctx.signal.wait(10)) == (True, True)
+
+
+def test_who_waits_under_several_leases_is_told_at_once(holds: list[Hold]) -> None:
+    ctx = runs.context_for(SPEC, holds)
+    timer = Timer(0.05, holds[2].abort.set)
+    timer.start()
+    began = monotonic()
+    assert ctx.signal.wait(10)
+    assert monotonic() - began < 2
+    timer.join()
+
+
+def test_a_run_under_one_lease_has_its_signal(holds: list[Hold]) -> None:
+    ctx = runs.context_for(SPEC, holds[:1])
+    assert ctx.signal is holds[0].abort
+    assert (ctx.shard, ctx.lease.name) == (1, "shard:1")
+
+
+@pytest.fixture
+def standby(transactional_db: None) -> Iterator[None]:
+    """A server that says it is a standby."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "CREATE SCHEMA standby; CREATE FUNCTION standby.pg_is_in_recovery() RETURNS boolean LANGUAGE sql "
+            "AS 'SELECT true'; SET search_path = standby, pg_catalog, public"
+        )
+    yield
+    with connection.cursor() as cursor:
+        cursor.execute("DROP SCHEMA standby CASCADE; RESET search_path")
+
+
+def refused() -> InternalError:
+    """What Django raises for a write on a read-only connection."""
+    with connection.cursor() as cursor, pytest.raises(InternalError) as caught:
+        cursor.execute("SET default_transaction_read_only = on")
+        try:
+            cursor.execute("CREATE TABLE public.absent ()")
+        finally:
+            cursor.execute("RESET default_transaction_read_only")
+    assert isinstance(caught.value.__cause__, errors.ReadOnlySqlTransaction)
+    return caught.value
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_refused_write_is_told_with_its_mend() -> None:
+    told = runs._describe(Steps(), "k", refused())
+    assert told.startswith("ReadOnlySqlTransaction (SQLSTATE 25006)")
+    assert told.endswith(
+        "(This was a write outside ctx.sql.transaction(), which a worker's connection refuses because "
+        "no fence would guard it.)"
+    )
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_connection_to_a_server_that_writes_is_kept() -> None:
+    connection.ensure_connection()
+    assert not runs._is_standby(connection)
+    assert connection.connection is not None
+
+
+def test_the_connection_to_a_standby_is_dropped(standby: None) -> None:
+    assert runs._is_standby(connection)
+    assert connection.connection is None
+
+
+def test_a_standbys_refusal_is_not_told_as_a_write_outside_the_fence(standby: None) -> None:
+    told = runs._describe(Steps(), "k", refused())
+    assert told == "ReadOnlySqlTransaction (SQLSTATE 25006): cannot execute CREATE TABLE in a read-only transaction"
