@@ -8,11 +8,13 @@ Fields are given on the config class, or as a name of the same kind in a submodu
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol
 
-from django.apps import AppConfig
+from django.apps import AppConfig, apps
+from django.core.exceptions import ImproperlyConfigured
 
 from better_compute.contract.commands import CliCommand, CommandKind
 from better_compute.contract.extensions import Extension
@@ -74,6 +76,15 @@ class ComputeModule(AppConfig):
     options: ClassVar[type[Any] | None] = None
     default_auto_field = "django.db.models.BigAutoField"
 
+    def __init__(self, app_name: str, app_module: Any) -> None:
+        super().__init__(app_name, app_module)
+        taken = apps.app_configs.get(self.label)
+        if not apps.apps_ready and isinstance(taken, ComputeModule):
+            raise ImproperlyConfigured(
+                f"INSTALLED_APPS lists two compute modules with the label {self.label!r}, {taken.name} and {app_name}; "
+                "a module's name, a plugin's id and their label are unique. Change one of them, or list one only."
+            )
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         # Django takes the one candidate whose `default` is true; the imported base must not be another.
@@ -101,7 +112,8 @@ class ComputePlugin(ComputeModule):
             if "module_name" not in cls.__dict__:
                 cls.module_name = cls.id
             if "label" not in cls.__dict__:
-                cls.label = f"plg_{cls.id.replace('-', '_')}"
+                # Any id gives a label that Django takes, so that a malformed one is reported by its check.
+                cls.label = "plg_" + re.sub(r"\W", "_", str(cls.id), flags=re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)

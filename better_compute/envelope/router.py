@@ -19,6 +19,13 @@ from better_compute.envelope.viewset import ComputeViewSet
 #: Where the OpenAPI document stands; no method can, since none has a dot in its path.
 DOCUMENT: Final = "openapi.json"
 
+#: Answers every call where a registration rule is broken; what is broken is for the operator's eyes.
+_NOT_SERVING: Final = ComputeError(
+    ErrorCode.INTERNAL_ERROR,
+    "No method is served here, since the server's configuration is broken.",
+    mend="Tell the operator that `manage.py check` says what is wrong.",
+)
+
 View = Callable[..., HttpResponseBase]
 
 
@@ -30,7 +37,13 @@ class ComputeRouter:
     """
 
     def __init__(self) -> None:
-        self._views = {spec.path: _view(spec) for spec in registry.current().methods.values()}
+        self._serving = True
+        self._views: dict[str, View] = {}
+        try:
+            self._views = {spec.path: _view(spec) for spec in registry.current().methods.values()}
+        except ComputeError:
+            # `manage.py check` imports the URLs before it lists what is broken; initialize() refuses to serve.
+            self._serving = False
 
     @property
     def urls(self) -> list[URLPattern]:
@@ -41,6 +54,8 @@ class ComputeRouter:
         return [everything, *named]
 
     def _dispatch(self, request: HttpRequest, route: str) -> HttpResponseBase:
+        if not self._serving:
+            return http.refuse(request, _NOT_SERVING)
         if route == DOCUMENT:
             return http.serve_document(request)
         view = self._views.get(route)

@@ -10,6 +10,7 @@ REQUIRES: Final = "compute.E003"
 PLUGIN_ID: Final = "compute.E004"
 DECLARATION: Final = "compute.E005"
 CORE_VERSIONS: Final = "compute.E006"
+IMPORT: Final = "compute.E007"
 
 MIGRATION_NAME: Final = "compute.E010"
 MIGRATION_OWNER: Final = "compute.E011"

@@ -1,7 +1,7 @@
 """Reads a module's AppConfig and its submodules into a :class:`ModuleSpec`.
 
-A field stands on the config class or in the submodule of its name, never in both. What cannot be read is
-a problem and reads as absent; only a broken import raises.
+A field stands on the config class or in the submodule of its name, never in both. What cannot be read, a
+submodule whose import raises included, is a problem and reads as absent; a problem keeps the registry from being built.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from inspect import isabstract
+from traceback import extract_tb
+from types import ModuleType
 from typing import Any, Final
 
 import msgspec
@@ -76,6 +78,7 @@ class _Reader:
     def __init__(self, config: ComputeModule) -> None:
         self.config = config
         self.problems: list[CheckMessage] = []
+        self._submodules: dict[str, ModuleType | None] = {}
         # Its names are what messages and settings are told apart by, so they are made sound first.
         self.spec, _ = sound(
             ModuleSpec(
@@ -100,6 +103,21 @@ class _Reader:
         }
         return Reading(replace(self.spec, **fields), tuple(self.problems))
 
+    def _submodule(self, name: str) -> ModuleType | None:
+        """The submodule of this name; one whose import raises is a problem, named once, and reads as absent."""
+        if name not in self._submodules:
+            try:
+                self._submodules[name] = submodules.find(self.config, name)
+            except Exception as failure:
+                self._submodules[name] = None
+                path = f"{self.config.name}.{name}"
+                self.refuse(
+                    ids.IMPORT,
+                    f"importing {path} raised {type(failure).__name__}: {failure} ({_place(failure)}).",
+                    f"Mend it; `manage.py shell -c 'import {path}'` shows the whole traceback.",
+                )
+        return self._submodules[name]
+
     def refuse(self, id: str, what: str, mend: str) -> None:
         self.problems.append(error(id, self.spec, what, mend))
 
@@ -116,7 +134,7 @@ class _Reader:
     def _declared(self, name: str, place: str) -> Any:
         """The value of a field, None when it stands nowhere."""
         on_config = getattr(self.config, name, None)
-        submodule = submodules.find(self.config, place)
+        submodule = self._submodule(place)
         in_submodule = getattr(submodule, name, None) if submodule is not None else None
         if on_config is not None and in_submodule is not None:
             self.refuse(
@@ -128,7 +146,7 @@ class _Reader:
 
     def sequence(self, name: str) -> tuple[Any, ...]:
         value = self._declared(name, name)
-        submodule = submodules.find(self.config, name)
+        submodule = self._submodule(name)
         if value is None and submodule is not None:
             self.refuse(
                 ids.DECLARATION,
@@ -150,7 +168,7 @@ class _Reader:
         return value  # type: ignore[no-any-return]
 
     def _miss(self, name: str, place: str) -> None:
-        submodule = submodules.find(self.config, place)
+        submodule = self._submodule(place)
         wanted = [field for field, where in FUNCTIONS.items() if where == place]
         if submodule is None or name != wanted[0]:
             return
@@ -194,7 +212,7 @@ class _Reader:
 
     def _classes(self, name: str, base: type[Any]) -> list[type[Any]]:
         on_config = getattr(self.config, name, None)
-        submodule = submodules.find(self.config, name)
+        submodule = self._submodule(name)
         if on_config is None:
             return [] if submodule is None else submodules.classes(submodule, base)
         found = []
@@ -247,3 +265,11 @@ class _Reader:
                 "Correct the key that the path names.",
             )
             return None
+
+
+def _place(failure: BaseException) -> str:
+    """File and line that raised, the last one that is not the import system's."""
+    frames = [frame for frame in extract_tb(failure.__traceback__) if not frame.filename.startswith("<frozen")]
+    if isinstance(failure, SyntaxError) and failure.filename:
+        return f"{failure.filename}:{failure.lineno}"
+    return f"{frames[-1].filename}:{frames[-1].lineno}"

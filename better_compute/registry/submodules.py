@@ -1,4 +1,4 @@
-"""Submodules found by name: looked for first and then imported, so that a broken import raises."""
+"""Submodules found by name: looked for first and then imported, so that a broken import is never taken for none."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _Class = TypeVar("_Class")
 def find(config: AppConfig, name: str) -> ModuleType | None:
     """Import ``<app>.<name>``, or return None when the app has no such submodule.
 
-    Whatever the import raises goes through: a module that is half loaded is worse than one that stops.
+    Whatever the import raises goes through.
     """
     package: Any = config.module
     if not module_has_submodule(package, name):

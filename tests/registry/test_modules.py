@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
+from django.core.exceptions import ImproperlyConfigured
 
-from better_compute import __version__
+from better_compute import __version__, registry
 
+from .conftest import Write
 from .specs import module, plugin, told
 
 NAME = "^[a-z][a-z0-9-]{0,63}$"
@@ -99,3 +103,36 @@ def test_bounds_that_cannot_be_read_are_refused(bounds: object) -> None:
     assert id == "compute.E006"
     assert "is no bound such as '>=1.2' or '<2'" in message
     assert hint == "Write bounds such as core_versions = '>=1.2,<2'."
+
+
+def test_two_apps_of_one_plugin_id_are_both_named(write_app: Write, host: Callable[..., None]) -> None:
+    source = """
+from better_compute import ComputePlugin
+
+class Gadgets(ComputePlugin):
+    name = "{path}"
+    id = "gadgets"
+"""
+    first, second = write_app({"apps.py": source}), write_app({"apps.py": source})
+    with pytest.raises(ImproperlyConfigured) as caught:
+        host(first, second)
+    assert str(caught.value) == (
+        f"INSTALLED_APPS lists two compute modules with the label 'plg_gadgets', {first} and {second}; "
+        "a module's name, a plugin's id and their label are unique. Change one of them, or list one only."
+    )
+
+
+def test_a_malformed_plugin_id_reaches_its_check(write_app: Write, host: Callable[..., None]) -> None:
+    path = write_app(
+        {
+            "apps.py": """
+from better_compute import ComputePlugin
+
+class Gadgets(ComputePlugin):
+    name = "{path}"
+    id = "Gad Gets"
+"""
+        }
+    )
+    host(path)
+    assert "compute.E004" in {message.id for message in registry.problems()}

@@ -156,9 +156,23 @@ def test_every_field_may_stand_on_the_config_class(read_app: ReadApp) -> None:
 
 
 @pytest.mark.parametrize("submodule", ["api", "reconcilers", "self_check", "lifecycle", "tenancy", "commands"])
-def test_a_broken_import_inside_a_submodule_raises(read_app: ReadApp, submodule: str) -> None:
-    with pytest.raises(ModuleNotFoundError, match="no_such_package"):
-        read_app({f"{submodule}.py": "import no_such_package"})
+def test_a_broken_import_inside_a_submodule_is_named_with_its_place(read_app: ReadApp, submodule: str) -> None:
+    reading = read_app({f"{submodule}.py": "import no_such_package"})
+    path = f"{reading.spec.path}.{submodule}"
+    [(id, message, hint)] = problems_of(reading)
+    assert id == "compute.E007"
+    assert message.startswith(
+        f"Module 'gadgets': importing {path} raised ModuleNotFoundError: No module named 'no_such_package' (/"
+    )
+    assert message.endswith(f"{path.replace('.', '/')}.py:1).")
+    assert hint == f"Mend it; `manage.py shell -c 'import {path}'` shows the whole traceback."
+
+
+def test_a_syntax_error_inside_a_submodule_is_named_with_its_place(read_app: ReadApp) -> None:
+    [(id, message, _)] = problems_of(read_app({"api.py": "x = 1\ndef ("}))
+    assert id == "compute.E007"
+    assert "raised SyntaxError" in message
+    assert message.endswith("api.py:2).")
 
 
 def test_a_submodule_that_lacks_what_it_is_named_after_is_refused(read_app: ReadApp) -> None:

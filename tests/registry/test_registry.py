@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Callable
 
 import pytest
 from django.core.checks import run_checks
-from django.test import override_settings
+from django.core.management import call_command
+from django.core.management.base import SystemCheckError
+from django.test import Client, override_settings
+from django.urls import clear_url_caches
 from hypothesis import given, strategies
 
 from better_compute import ComputeError, ErrorCode, registry
@@ -170,3 +174,17 @@ def test_a_sink_that_another_module_brings_is_seen_by_a_condition(write_app: Wri
     assert [spec.name for spec in registry.current().modules] == ["core"]
     host("better_compute", audit_sinks, vault)
     assert [spec.name for spec in registry.current().modules] == ["core", "audit-sinks", "vault"]
+
+
+def test_check_lists_what_is_broken_although_the_urls_need_the_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "example_project.urls", raising=False)
+    clear_url_caches()
+    with override_settings(COMPUTE={"RATES": {}}, ROOT_URLCONF="example_project.urls"):
+        with pytest.raises(SystemCheckError, match=r"compute\.E070\) COMPUTE\['RATES'\] in the settings is no key"):
+            call_command("check")
+        answer = Client().post("/api/compute/system/version", b"{}", content_type="application/json")
+    clear_url_caches()
+    assert (answer.status_code, answer.json()["mend"]) == (
+        500,
+        "Tell the operator that `manage.py check` says what is wrong.",
+    )
