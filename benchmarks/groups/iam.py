@@ -156,7 +156,10 @@ def checks(facts: Facts, questions: Sequence[Question]) -> list[Figure]:
         return spent
 
     def decisions() -> float:
-        return len(questions) * 1_000 / sum(times(projection))
+        began = time.perf_counter()
+        for question in questions:
+            judge(facts, question)
+        return len(questions) / (time.perf_counter() - began)
 
     p50 = Contest(
         "iam check, median",
@@ -177,13 +180,16 @@ def checks(facts: Facts, questions: Sequence[Question]) -> list[Figure]:
         "decisions/s",
         {"ours": decisions, "Cedar": lambda: cedar.decisions_per_second(slices)},
         rounds=9,
-        configuration={"ours": whole, "Cedar": cedar.CONFIGURATION},
+        configuration={
+            "ours": "the evaluator with all facts in memory, as Cedar has its slice; no statement either; " + SIZE,
+            "Cedar": cedar.CONFIGURATION,
+        },
     )
     return [
         Figure("iam: check p50", p50, None, "<= 1 ms"),
         Figure("iam: check p99", p99, None, "<= 5 ms"),
         Figure("iam: check with 50,000 grants beside 1,000", p50, "1,000 grants", "<= 1.5 x"),
-        Figure("iam: check beside Cedar", beside, "Cedar", ">= 1 x", note="Cedar reads no version from a database"),
+        Figure("iam: check beside Cedar", beside, "Cedar", ">= 1 x", note="both sides in memory, no database"),
     ]
 
 
