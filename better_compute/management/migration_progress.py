@@ -1,7 +1,8 @@
-"""What a running migration shows: a bar on a terminal, a line for each migration elsewhere."""
+"""What a running migration shows: a line with its duration for each, and on a terminal a bar below them."""
 
 from __future__ import annotations
 
+import os
 import time
 from typing import Any
 
@@ -12,6 +13,8 @@ from better_compute.ledger import owners
 
 #: Width of the bar in characters.
 BAR = 30
+#: Columns of a terminal that does not say how wide it is.
+COLUMNS = 80
 
 
 class MigrationProgress:
@@ -21,7 +24,8 @@ class MigrationProgress:
         self.seconds: dict[str, float] = {}
         self._out = out
         self._quiet = quiet
-        self._bar = out.isatty() and not quiet
+        # A terminal that cannot go back to the start of a line gets lines only.
+        self._bar = out.isatty() and not quiet and os.environ.get("TERM") != "dumb"
         self._names = {label: owner.name for label, owner in owners.hosted().items()}
         self._total = 0
         self._count = 0
@@ -42,18 +46,18 @@ class MigrationProgress:
             self._finish(migration, faked=bool(detail))
 
     def close(self) -> None:
-        """Leave the line of the bar."""
-        if self._bar and self._count:
-            self._out.write("")
+        """Take the bar away; to be called however the run ended."""
+        if self._bar:
+            self._out.write("\r\x1b[K", ending="")
+            self._out.flush()
 
     def _finish(self, migration: Migration, *, faked: bool) -> None:
         title, took = self._title(migration), time.monotonic() - self._started
         self.seconds[title] = round(took, 3)
         self._count += 1
-        if self._bar:
-            self._draw(title)
-        else:
-            self._line(f"{title} {'recorded without being run' if faked else f'{took:.3f} s'}")
+        self._line(f"{title} {'recorded without being run' if faked else f'{took:.3f} s'}")
+        if self._count < self._total:
+            self._draw("")
 
     def _title(self, migration: Migration) -> str:
         owner = self._names.get(migration.app_label)
@@ -63,8 +67,16 @@ class MigrationProgress:
         if self._bar and self._total:
             filled = BAR * self._count // self._total
             bar = "#" * filled + "." * (BAR - filled)
-            self._out.write(f"\r\x1b[K[{bar}] {self._count}/{self._total} {title}", ending="")
+            # A line that wraps could not be taken back.
+            text = f"[{bar}] {self._count}/{self._total} {title}"[: self._columns() - 1]
+            self._out.write(f"\r\x1b[K{text}", ending="")
             self._out.flush()
+
+    def _columns(self) -> int:
+        try:
+            return os.get_terminal_size(self._out.fileno()).columns or COLUMNS
+        except OSError:
+            return COLUMNS
 
     def _line(self, text: str) -> None:
         if self._bar:

@@ -109,18 +109,20 @@ class Command(BaseCommand):
     def _migrate(self, options: dict[str, Any]) -> None:
         table = options["format"] == "table"
         progress = MigrationProgress(self.stdout if table else self.stderr, quiet=not table or not options["verbosity"])
-        applied = ledger.migrate(
-            options["database"],
-            module=options["module"],
-            progress=progress,
-            say=self.stderr.write,
-            lock_wait=options["lock_wait"],
-            lock_timeout=options["lock_timeout"],
-            adopt=options["adopt"],
-            allow_fake=options["allow_fake"],
-            verbosity=max(0, options["verbosity"] - 1),
-        )
-        progress.close()
+        try:
+            applied = ledger.migrate(
+                options["database"],
+                module=options["module"],
+                progress=progress,
+                say=self.stderr.write,
+                lock_wait=options["lock_wait"],
+                lock_timeout=options["lock_timeout"],
+                adopt=options["adopt"],
+                allow_fake=options["allow_fake"],
+                verbosity=max(0, options["verbosity"] - 1),
+            )
+        finally:
+            progress.close()
         body = {"applied": [{"name": name, "seconds": progress.seconds.get(name, 0.0)} for name in applied]}
         if not table or options["verbosity"]:
             self._answer(options, body, f"Applied {len(applied)} migrations." if applied else "Nothing is pending.")
