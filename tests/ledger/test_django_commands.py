@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
 
-from tests.ledger.host import Host, table
+from tests.ledger.databases import Databases
+from tests.ledger.host import REPOSITORY, Host, table
 
 MODEL = 'migrations.CreateModel("One", [("id", models.BigAutoField(primary_key=True, serialize=False))]),'
 
@@ -69,6 +74,70 @@ def test_the_test_runner_makes_a_database_with_a_ledger(host: Host) -> None:
         "            self.assertEqual(cursor.fetchone()[0], 1)\n"
     )
     assert "OK" in host.manage("test", "acme_app").err
+
+
+def test_flush_keeps_the_ledger_and_everything_append_only(host: Host) -> None:
+    with_model(host)
+    host.manage("compute_migrate")
+    host.run("INSERT INTO plg_acme_one DEFAULT VALUES")
+    host.run("INSERT INTO compute_outbox (type, tenant_id, subject, data) VALUES ('a.b', 't', 's', '{}')")
+    before = host.ledger()
+    host.manage("flush", "--no-input")
+    assert host.rows("SELECT (SELECT count(*) FROM plg_acme_one), (SELECT count(*) FROM compute_outbox)") == [(0, 1)]
+    assert host.ledger() == before
+
+
+def test_a_squash_that_keeps_the_first_number_is_refused_with_the_next(host: Host) -> None:
+    with_model(host)
+    model = "    one = models.IntegerField(null=True)\n"
+    path = host.root / "acme_app" / "models.py"
+    path.write_text(path.read_text() + model)
+    add = 'migrations.AddField("one", "one", models.IntegerField(null=True)),'
+    host.migration(path.parent / "migrations", "0002_two", add, [("plg_acme", "0001_one")])
+    host.manage("compute_migrate")
+    host.manage("squashmigrations", "plg_acme", "0002", "--no-input")
+    err = host.manage("compute_migrate", exit_code=2).err
+    assert "compute.E013" in err
+    (draft,) = path.parent.joinpath("migrations").glob("0001_squashed_*.py")
+    draft.write_text(
+        draft.read_text()
+        .replace("(migrations.Migration)", "(ComputeMigration)")
+        .replace("from django.db", "from better_compute import ComputeMigration\nfrom django.db", 1)
+    )
+    err = host.manage("compute_migrate", exit_code=2).err
+    assert "Give it the next number, 0003" in err
+    draft.rename(draft.with_name("0003_squashed.py"))
+    host.manage("compute_migrate")
+    assert host.ledger("acme")[-1] == ("acme/0003_squashed", "adopted")
+    host.manage("makemigrations", "--check", "--dry-run")
+
+
+def test_a_second_database_has_a_ledger_of_its_own(host: Host, databases: Databases) -> None:
+    name = databases.create()
+    host.databases["other"] = {**host.default_database, "NAME": name}
+    host.plugin("acme", m0001_one=table("plg_acme_one"))
+    host.manage("migrate", "--database", "other")
+    assert host.ledger("acme") == []
+    host.manage("compute_migrate", "--database", "other", "--check")
+    with host.connect(database=name) as connection:
+        assert connection.execute("SELECT name FROM compute_migrations WHERE owner = 'acme'").fetchall() == [
+            ("acme/0001_one",)
+        ]
+
+
+def test_pytest_without_migrations_is_refused_with_the_reason(host: Host) -> None:
+    with_model(host)
+    host.root.joinpath("test_it.py").write_text("import pytest\n\n@pytest.mark.django_db\ndef test_it():\n    pass\n")
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--ds", "settings", "--nomigrations"],
+        cwd=host.root,
+        env={**os.environ, "PYTHONPATH": f"{host.root}{os.pathsep}{REPOSITORY}", "PYTEST_ADDOPTS": ""},
+        capture_output=True,
+        text=True,
+    )
+    assert ran.returncode != 0
+    assert "compute.E016" in ran.stdout
+    assert "run tests without --nomigrations" in ran.stdout
 
 
 def test_migrate_prunes_nothing_of_a_module_that_lost_a_migration(host: Host) -> None:

@@ -179,6 +179,21 @@ def test_a_squash_takes_over_where_all_it_replaces_is_applied(host: Host, migrat
     host.manage("compute_migrate", "--check")
 
 
+def test_where_a_squash_is_half_applied_the_rest_runs_first(host: Host) -> None:
+    folder = host.plugin("acme", m0001_one=table("plg_acme_one"))
+    host.manage("compute_migrate")
+    host.migration(folder, "0002_two", table("plg_acme_two"), [("plg_acme", "0001_one")])
+    path = host.migration(folder, "0003_squashed", table("plg_acme_one") + table("plg_acme_two"))
+    edit(path, "dependencies =", 'replaces = [("plg_acme", "0001_one"), ("plg_acme", "0002_two")]\n    dependencies =')
+    host.manage("compute_migrate")
+    assert host.ledger("acme") == [
+        ("acme/0001_one", "applied"),
+        ("acme/0002_two", "applied"),
+        ("acme/0003_squashed", "adopted"),
+    ]
+    host.manage("compute_migrate", "--check")
+
+
 def test_a_fresh_database_runs_the_squash_and_keeps_the_replaced_names(host: Host) -> None:
     folder = host.plugin("acme", m0001_one=table("plg_acme_one"), m0002_two=table("plg_acme_two"))
     path = host.migration(folder, "0003_squashed", table("plg_acme_one") + table("plg_acme_two"))

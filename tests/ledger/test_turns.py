@@ -196,6 +196,27 @@ def test_a_migrator_killed_at_any_point_is_completed_by_the_next(host: Host, poi
     every_name_once(host)
 
 
+def test_a_migrator_killed_in_the_middle_is_completed_by_those_that_wait(host: Host, tmp_path: Path) -> None:
+    host.plugin("acme", m0001_one=MODEL, m0002_two=table("plg_acme_two"), m0003_three=table("plg_acme_three"))
+    gate = tmp_path / "gate"
+    # The first one takes the lock, lets the others begin to wait, and dies between its DDL and its record.
+    script = DIE.format(point="after DDL").replace(
+        "os._exit(9)",
+        f"(print('dying', flush=True), __import__('time').sleep(0.3), os._exit(9)) if not "
+        f"__import__('pathlib').Path({str(gate)!r}).exists() else None",
+    )
+    first = host.start("compute_migrate", script=script)
+    assert next(line for line in first.stdout if "dying" in line)
+    gate.touch()
+    others = [host.start("compute_migrate") for _ in range(2)]
+    first.communicate(timeout=60)
+    assert first.returncode == 9
+    for process in others:
+        finished(process)
+    every_name_once(host)
+    assert host.has_table("plg_acme_three")
+
+
 INTERRUPT = """
 import os
 from django.db.migrations import Migration
