@@ -34,7 +34,7 @@ class Worker(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="up
     resync_ms: Positive = 300_000
     #: Most keys that one claim takes.
     batch: Positive = 100
-    #: Runs at a time in one process.
+    #: Runs of one kind at a time in one process; one thread more is kept for the other kinds.
     threads: Positive = 4
     #: A run longer than this is reported with its stack.
     hung_ms: Positive = 60_000

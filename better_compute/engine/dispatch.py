@@ -1,9 +1,9 @@
 """Decides which kind gets the next turn of a worker thread.
 
 Each kind has its own queue. Threads take kinds in rotation, so a kind with a hundred thousand keys delays
-another by one turn; and while other kinds have work, one kind never gets the last free thread. How many keys a
-turn claims follows from how long the kind's runs take: slow keys are claimed one by one, so that free threads
-find the rest, and fast ones by the batch.
+another by one turn; and one thread more than a kind may have is kept for the others, however long its runs
+hang. How many keys a turn claims follows from how long the kind's runs take: slow keys are claimed one by one,
+so that free threads find the rest, and fast ones by the batch.
 """
 
 from __future__ import annotations
@@ -173,6 +173,11 @@ class Dispatcher:
             self.rested.notify_all()
 
     @property
+    def threads(self) -> int:
+        """How many threads take turns: as many as one kind may have, and one for the others if there are any."""
+        return self._settings.threads + (len(self.lanes) > 1)
+
+    @property
     def closed(self) -> bool:
         """Whether the process is stopping."""
         return self._closed
@@ -201,12 +206,12 @@ class Dispatcher:
                 found.append(lane)
         return found
 
-    def take(self, threads: int) -> Lane | None:
+    def take(self) -> Lane | None:
         """Wait for a lane that may have work, and start a turn of it; None when the process stops."""
         with self.changed:
             while not self._closed:
                 self._ring()
-                lane = self._choose(threads)
+                lane = self._choose()
                 if lane is not None:
                     lane.ready = False
                     lane.turns += 1
@@ -217,7 +222,7 @@ class Dispatcher:
                 self.changed.wait(self._patience())
             return None
 
-    def _choose(self, threads: int) -> Lane | None:
+    def _choose(self) -> Lane | None:
         busy = sum(lane.turns for lane in self.lanes.values())
         for _ in range(len(self._rotation)):
             lane = self._rotation[0]
@@ -225,7 +230,7 @@ class Dispatcher:
             if not lane.ready or lane.membership.is_paused(lane.name) or not lane.membership.trusted:
                 continue
             # The last free thread is kept for a kind that has none.
-            if lane.turns and busy + 1 >= threads and len(self.lanes) > 1:
+            if lane.turns and busy + 1 >= self.threads and len(self.lanes) > 1:
                 continue
             if lane.membership.holds_of(lane.reconciler):
                 return lane
@@ -263,14 +268,14 @@ class Dispatcher:
         with self.changed:
             return any(lease == held for lane in self.lanes.values() for _, held in lane.running.values())
 
-    def goes_on(self, lane: Lane, threads: int) -> bool:
+    def goes_on(self, lane: Lane) -> bool:
         """Whether the thread of a turn may go on with the same lane, because nobody else waits for it."""
         with self.changed:
             if self._closed or not lane.membership.trusted or lane.membership.is_paused(lane.name):
                 return False
             self._ring()
             others = any(other.ready and other is not lane for other in self.lanes.values())
-            return not others or sum(other.turns for other in self.lanes.values()) < threads
+            return not others or sum(other.turns for other in self.lanes.values()) < self.threads
 
     def noted_of(self, membership: Membership, but: Collection[str] = (), of: Lane | None = None) -> list[Noted]:
         """Everything that runs under ``membership``, except for the keys ``but`` of the lane ``of``."""

@@ -20,8 +20,9 @@ from better_compute.contract.reconcilers import DONE, SYNC_AGAIN, BatchReconcile
 from better_compute.engine import backoff
 from better_compute.engine.contexts import BoundReconcileContext
 from better_compute.engine.holds import AnyAbort, Hold
-from better_compute.store import leases, work
+from better_compute.store import work
 from better_compute.store.failures import describe_failure
+from better_compute.store.fence import Fence
 from better_compute.store.sql import SqlPort
 from better_compute.store.work import Claimed, Ended
 
@@ -112,14 +113,9 @@ class Batch:
 def context_for(spec: ModuleSpec, holds: Sequence[Hold]) -> BoundReconcileContext:
     """The context of a run under ``holds``; of several, ``shard`` is None and ``lease`` the first by name."""
     found = sorted({hold.lease.name: hold.lease for hold in holds}.values(), key=lambda lease: lease.name)
-
-    def fence() -> None:
-        with connections[conf.current().database].cursor() as cursor:
-            leases.fence_all(cursor, found)
-
     return BoundReconcileContext(
         module=spec.name,
-        sql=SqlPort(fence=fence),
+        sql=SqlPort(fence=Fence(found)),
         options=spec.options,
         log=logging.getLogger(f"better_compute.module.{spec.name}"),
         shard=holds[0].shard if len(found) == 1 else None,

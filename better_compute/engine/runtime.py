@@ -1,8 +1,8 @@
 """The worker runtime of one process: its members, its threads, and how they start and stop.
 
 Works with the broker down and in any process that lives long enough; the Celery bootstep hosts it in a worker.
-It holds ``threads + 5`` PostgreSQL connections: one a handler thread, and one each for the queue, for
-membership, for LISTEN; and two for the while of a resync.
+It holds ``threads + 6`` PostgreSQL connections: one a handler thread and one of the thread that is spare, one each
+for the queue, for membership, for LISTEN; and two for the while of a resync.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ROLES: Final[tuple[Role, ...]] = ("controllers", "scheduler")
 
 def connections_held() -> int:
     """PostgreSQL connections that the runtime of one process may hold."""
-    return conf.current().worker.threads + 5
+    return conf.current().worker.threads + 6
 
 
 class Runtime:
@@ -101,7 +101,7 @@ class Runtime:
             ("compute-resync", self._resync),
         ):
             self._loops.append(Thread(target=target, name=name, daemon=True))
-        for number in range(self.settings.threads):
+        for number in range(self.dispatcher.threads):
             self._workers.append(Thread(target=self._work, name=f"compute-worker-{number}", daemon=True))
         for thread in (*self._loops, *self._workers):
             thread.start()

@@ -54,7 +54,7 @@ class Turns:
 
     def run_next(self) -> bool:
         """Wait for a lane and take one turn of it; False when the process stops."""
-        lane = self.dispatcher.take(self.settings.threads)
+        lane = self.dispatcher.take()
         if lane is None:
             return False
         again, timer = False, None
@@ -74,7 +74,7 @@ class Turns:
             return more, self._next_due(lane)
         while claims:
             batch = self._run(lane, claims, more)
-            if not batch.all_done or not self.dispatcher.goes_on(lane, self.settings.threads):
+            if not batch.all_done or not self.dispatcher.goes_on(lane):
                 self._write(lane, claims, batch)
                 return True, None
             claims, more = self._pass(lane, claims, batch)

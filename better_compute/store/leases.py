@@ -16,9 +16,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
+from psycopg import sql
 
 from better_compute.contract.errors import LeaseLost
 from better_compute.contract.ports import LeaseInfo
+from better_compute.store import arrays
 from better_compute.store.passes import Noted
 from better_compute.store.work import CRASHED
 
@@ -251,7 +253,7 @@ def fence(cursor: Any, lease: LeaseInfo) -> None:
     """
     cursor.execute(FENCE, [lease.name, lease.holder, lease.epoch])
     if cursor.fetchone() is None:
-        raise LeaseLost(f"{lease.name} at epoch {lease.epoch} is no longer held by {lease.holder}.")
+        raise lost([lease])
 
 
 def fence_all(cursor: Any, wanted: Sequence[LeaseInfo]) -> None:
@@ -259,16 +261,31 @@ def fence_all(cursor: Any, wanted: Sequence[LeaseInfo]) -> None:
     if len(wanted) == 1:
         fence(cursor, wanted[0])
         return
-    cursor.execute(
-        FENCE_ALL,
-        {
-            "names": [lease.name for lease in wanted],
-            "holders": [lease.holder for lease in wanted],
-            "epochs": [lease.epoch for lease in wanted],
-        },
-    )
+    cursor.execute(FENCE_ALL, _columns(wanted))
     if len(cursor.fetchall()) != len(wanted):
-        raise LeaseLost(f"One of {len(wanted)} leases, {wanted[0].name} and others, is no longer held.")
+        raise lost(wanted)
+
+
+def fence_all_of(wanted: Sequence[LeaseInfo]) -> sql.Composable:
+    """The statement that fences several leases, with its values in it; it returns a row for each that is held."""
+    text = FENCE_ALL.replace("%(", "{").replace(")s", "}")
+    return sql.SQL(text).format(**{name: sql.Literal(values) for name, values in _columns(wanted).items()})
+
+
+def lost(wanted: Sequence[LeaseInfo]) -> LeaseLost:
+    """What a fence of ``wanted`` raises when one of them is gone."""
+    first = wanted[0]
+    if len(wanted) == 1:
+        return LeaseLost(f"{first.name} at epoch {first.epoch} is no longer held by {first.holder}.")
+    return LeaseLost(f"One of {len(wanted)} leases, {first.name} and others, is no longer held.")
+
+
+def _columns(wanted: Sequence[LeaseInfo]) -> dict[str, str]:
+    return {
+        "names": arrays.texts([lease.name for lease in wanted]),
+        "holders": arrays.texts([lease.holder for lease in wanted]),
+        "epochs": arrays.integers([lease.epoch for lease in wanted]),
+    }
 
 
 def held(cursor: Any) -> dict[str, tuple[str, int]]:

@@ -20,7 +20,7 @@ from django.db import connections
 from django.db.backends.signals import connection_created
 from psycopg import sql
 
-from better_compute.store.transaction import READ_ONLY_SESSION
+from better_compute.store import fence
 
 #: For statements of the queue and of membership: the plans the indexes were made for, whatever the statistics say.
 PLANNING: Final = {"enable_seqscan": "off", "plan_cache_mode": "force_generic_plan"}
@@ -76,7 +76,9 @@ def _on_created(*, connection: Any, **_: Any) -> None:
     guard: tuple[str, dict[str, str]] | None = getattr(_handler, "guard", None)
     if guard is not None and connection.alias == guard[0]:
         _configure(connection.connection, {**guard[1], "default_transaction_read_only": "on"})
-        setattr(connection, READ_ONLY_SESSION, True)
+        fence.prepare(connection.connection)
+        setattr(connection, fence.READ_ONLY_SESSION, True)
+        setattr(connection, fence.PREPARED, True)
 
 
 connection_created.connect(_on_created, dispatch_uid="better_compute.store.session")

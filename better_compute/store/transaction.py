@@ -18,14 +18,13 @@ from psycopg.pq import TransactionStatus
 from better_compute import conf
 from better_compute.contract.errors import ComputeError, ErrorCode
 from better_compute.store import work
+from better_compute.store.fence import READ_ONLY_SESSION, Fence
 
 #: Called after commit with (kind, shard) of every key that was enqueued; the engine sets it to wake workers.
 Wake = Callable[[str, int], None]
 _wakes: Final[list[Wake]] = []
 
 _OPEN: Final = "_compute_transaction_open"
-#: Set on a connection whose session is read-only outside fenced transactions (``store.session``).
-READ_ONLY_SESSION: Final = "_compute_read_only_session"
 
 log = logging.getLogger(__name__)
 
@@ -132,14 +131,22 @@ def transaction(
             f"Autocommit is off on the database {alias!r}, so no transaction opened here would commit; "
             "turn it on, or call from outside of it."
         )
-    with _read_write(connection, fenced), django_transaction.atomic(using=alias, durable=True):
+    outermost = not connection.in_atomic_block
+    fence = first if fenced and outermost and isinstance(first, Fence) and first.opens(connection) else None
+    with _read_write(connection, fenced and fence is None), django_transaction.atomic(using=alias, durable=True):
         setattr(connection, _OPEN, True)
         try:
-            if first is not None:
+            if fence is not None:
+                fence.open(connection)
+            elif first is not None:
                 first()
             yield
             _refuse_broken(connection)
-            _write([marker for marker in _markers(connection) if not marker.flushed], alias)
+            _write(
+                [marker for marker in _markers(connection) if not marker.flushed],
+                alias,
+                commits=outermost and not getattr(connection.features, "uses_server_side_binding", False),
+            )
         finally:
             setattr(connection, _OPEN, False)
 
@@ -164,11 +171,15 @@ def _markers(connection: Any) -> list[_PendingWork]:
     return [entry[1] for entry in connection.run_on_commit if isinstance(entry[1], _PendingWork)]
 
 
-def _write(markers: list[_PendingWork], alias: str) -> None:
+def _write(markers: list[_PendingWork], alias: str, *, commits: bool = False) -> None:
+    """Write what is held back; with ``commits`` in one round trip with COMMIT, which Django then finds done.
+
+    A hot key's row stays locked until COMMIT, so each moment in between is one that every other writer waits.
+    """
     rows = [row for marker in markers for row in marker.rows]
     if rows:
         with connections[alias].cursor() as cursor:
-            work.upsert(cursor, rows)
+            work.upsert(cursor, rows, commits=commits)
     for marker in markers:
         marker.flushed = True
 

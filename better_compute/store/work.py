@@ -249,8 +249,11 @@ class KindStats:
     oldest_due_seconds: float
 
 
-def upsert(cursor: Any, rows: Sequence[WorkRow]) -> None:
-    """Enqueue ``rows`` in one statement, coalescing with what is queued and among themselves."""
+def upsert(cursor: Any, rows: Sequence[WorkRow], *, commits: bool = False) -> None:
+    """Enqueue ``rows`` in one statement, coalescing with what is queued and among themselves.
+
+    With ``commits`` COMMIT goes out in the same message, for a cursor that binds its values itself.
+    """
     soonest: dict[tuple[str, str], WorkRow] = {}
     for row in rows:
         queued = soonest.get((row.kind, row.key))
@@ -258,7 +261,7 @@ def upsert(cursor: Any, rows: Sequence[WorkRow]) -> None:
             soonest[row.kind, row.key] = row
     ordered = [soonest[key] for key in sorted(soonest)]
     cursor.execute(
-        UPSERT,
+        f"{UPSERT}; COMMIT" if commits else UPSERT,
         [
             arrays.texts([row.kind for row in ordered]),
             arrays.texts([row.key for row in ordered]),

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from threading import Thread
 
 import pytest
-from django.db import IntegrityError, InternalError, connection, connections, transaction as django_transaction
+from django.db import (
+    IntegrityError,
+    InternalError,
+    OperationalError,
+    connection,
+    connections,
+    transaction as django_transaction,
+)
+from django.test.utils import CaptureQueriesContext
+from psycopg.pq import TransactionStatus
 
-from better_compute.contract.errors import ComputeError
-from better_compute.store import transaction
-from better_compute.store.session import guard_thread
+from better_compute.contract.errors import ComputeError, LeaseLost
+from better_compute.contract.ports import LeaseInfo
+from better_compute.store import leases, transaction, work as store_work
+from better_compute.store.fence import Fence
+from better_compute.store.session import connect, guard_thread
 from better_compute.store.work import WorkRow
 
 ROW = WorkRow("acme.widgets", "one", -1)
@@ -208,3 +219,139 @@ class TestInsideATestCase:
         with transaction.transaction():
             transaction.enqueue([OTHER])
         assert queued() == {"two": 1}
+
+
+@pytest.mark.django_db(transaction=True)
+class TestFusedFence:
+    """On a handler's connection the fence travels with BEGIN; what it promises is the same."""
+
+    @pytest.fixture
+    def held(self) -> list[LeaseInfo]:
+        with connection.cursor() as cursor:
+            leases.register(cursor, id="m", role="controllers", host="h", pid=1, ttl_ms=60_000, connections=1, kinds=[])
+            names = [f"shard:{number}" for number in range(3)]
+            leases.ensure(cursor, names)
+            return [LeaseInfo(name, "m", epoch) for name, epoch in sorted(leases.acquire(cursor, "m", names).items())]
+
+    def on_a_handlers_thread(self, work: Callable[[], None]) -> list[BaseException]:
+        failures: list[BaseException] = []
+
+        def run() -> None:
+            guard_thread("default", {})
+            try:
+                work()
+            except BaseException as error:
+                failures.append(error)
+            finally:
+                connections.close_all()
+
+        thread = Thread(target=run)
+        thread.start()
+        thread.join()
+        return failures
+
+    @pytest.mark.parametrize("count", [1, 3])
+    def test_it_writes_and_commits_under_its_leases(self, held: list[LeaseInfo], count: int) -> None:
+        def work() -> None:
+            with transaction.transaction(first=Fence(held[:count]), fenced=True):
+                assert connection.in_atomic_block
+                transaction.enqueue([ROW])
+            assert connection.get_autocommit()
+            assert connection.connection.info.transaction_status == TransactionStatus.IDLE
+
+        assert self.on_a_handlers_thread(work) == []
+        assert queued() == {"one": 1}
+
+    @pytest.mark.parametrize("count", [1, 3])
+    def test_a_lease_that_is_gone_lets_nothing_through(self, held: list[LeaseInfo], count: int) -> None:
+        with connection.cursor() as cursor:
+            leases.release(cursor, "m", [held[0].name])
+
+        def work() -> None:
+            with pytest.raises(LeaseLost), transaction.transaction(first=Fence(held[:count]), fenced=True):
+                transaction.enqueue([ROW])
+            assert connection.connection.info.transaction_status == TransactionStatus.IDLE
+            with transaction.transaction(first=Fence(held[1:2]), fenced=True):
+                transaction.enqueue([OTHER])
+
+        assert self.on_a_handlers_thread(work) == []
+        assert queued() == {"two": 1}
+
+    def test_it_holds_the_lease_until_commit(self, held: list[LeaseInfo]) -> None:
+        released: list[set[str]] = []
+
+        def work() -> None:
+            with transaction.transaction(first=Fence(held[:1]), fenced=True), connect("default", "t", {}) as other:
+                released.append(leases.release(other.cursor(), "m", [held[0].name]))
+
+        assert self.on_a_handlers_thread(work) == []
+        assert released == [set()]
+
+    def test_an_exception_rolls_back(self, held: list[LeaseInfo]) -> None:
+        def work() -> None:
+            with (
+                pytest.raises(ZeroDivisionError),
+                transaction.transaction(first=Fence(held[:1]), fenced=True),
+                connection.cursor() as cursor,
+            ):
+                store_work.upsert(cursor, [ROW])
+                raise ZeroDivisionError
+
+        assert self.on_a_handlers_thread(work) == []
+        assert queued() == {}
+
+    def test_a_dead_connection_is_an_operational_error_and_the_next_one_works(self, held: list[LeaseInfo]) -> None:
+        def work() -> None:
+            connection.ensure_connection()
+            with connect("default", "t", {}) as other:
+                other.execute("SELECT pg_terminate_backend(%s)", [connection.connection.info.backend_pid])
+            with pytest.raises(OperationalError), transaction.transaction(first=Fence(held[:1]), fenced=True):
+                pass
+            connection.close_if_unusable_or_obsolete()
+            with transaction.transaction(first=Fence(held[:1]), fenced=True):
+                transaction.enqueue([ROW])
+
+        assert self.on_a_handlers_thread(work) == []
+        assert queued() == {"one": 1}
+
+
+@pytest.mark.django_db(transaction=True)
+class TestFusedCommit:
+    """The last enqueue goes out with COMMIT in one message."""
+
+    def test_the_wake_comes_after_the_commit(self) -> None:
+        seen: list[dict[str, int]] = []
+
+        def wake(kind: str, shard: int) -> None:
+            with connect("default", "t", {}) as other:
+                rows = other.execute("SELECT key, generation FROM compute_work").fetchall()
+            seen.append(dict(rows))
+
+        forget = transaction.wake_with(wake)
+        try:
+            with transaction.transaction():
+                transaction.enqueue([ROW])
+        finally:
+            forget()
+        assert seen == [{"one": 1}]
+        assert connection.get_autocommit()
+
+    def test_a_deferred_constraint_that_fails_undoes_everything(self) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "CREATE TEMP TABLE late (n int PRIMARY KEY, m int REFERENCES late DEFERRABLE INITIALLY DEFERRED)"
+            )
+        with pytest.raises(IntegrityError), transaction.transaction(), connection.cursor() as cursor:
+            transaction.enqueue([ROW])
+            cursor.execute("INSERT INTO late VALUES (1, 2)")
+        assert queued() == {}
+        with transaction.transaction():
+            transaction.enqueue([OTHER])
+        assert queued() == {"two": 1}
+
+    def test_it_sends_no_commit_of_its_own(self) -> None:
+        with CaptureQueriesContext(connection) as captured, transaction.transaction():
+            transaction.enqueue([ROW])
+        assert [query["sql"].rstrip().endswith("; COMMIT") for query in captured if "compute_work" in query["sql"]] == [
+            True
+        ]
