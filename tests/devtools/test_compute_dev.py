@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
-from better_compute.devtools import plan
+from better_compute.devtools import plan, running
 from better_compute.devtools.place import Place
 from better_compute.devtools.supervisor import Service, Task
 
@@ -25,7 +25,7 @@ SECONDS = 120.0
 
 @pytest.fixture
 def environment(tmp_path: Path) -> Iterator[dict[str, str]]:
-    left_out = ("DATABASE_URL", "CELERY_BROKER_URL", "COMPUTE_APP_ROLE", "DJANGO_SETTINGS_MODULE")
+    left_out = ("DATABASE_URL", "CELERY_BROKER_URL", "COMPUTE_APP_ROLE", "OWNER_DATABASE_URL", "DJANGO_SETTINGS_MODULE")
     kept = {name: value for name, value in os.environ.items() if name not in left_out}
     yield {**kept, "COMPUTE_DEV_DIR": str(tmp_path), "PYTHONUNBUFFERED": "1"}
     for link in tmp_path.glob("*/elsewhere"):
@@ -74,6 +74,10 @@ def test_ctrl_c_stops_all_of_it_and_a_second_start_goes_on_from_there(
     password = re.search(r"password (\S+)", "".join(seen))
     assert password
 
+    beside = [sys.executable, str(REPOSITORY / "manage.py"), "doctor", "--format", "json"]
+    doctor = subprocess.run(beside, cwd=REPOSITORY, env=environment, capture_output=True, text=True, timeout=SECONDS)
+    assert json.loads(doctor.stdout)["ok"], doctor.stderr
+
     refused, _ = compute_dev(environment).communicate(timeout=SECONDS)
     assert f"is in use by process {process.pid}. Stop that one (Ctrl-C)" in refused
 
@@ -82,6 +86,7 @@ def test_ctrl_c_stops_all_of_it_and_a_second_start_goes_on_from_there(
     assert process.returncode == 0, rest
     assert rest.rstrip().endswith("everything is stopped")
     assert not [child for child in children if child.is_running()]
+    assert not (Path(environment["COMPUTE_DEV_DIR"]) / "demo" / running.ENVIRONMENT_FILE).exists()
 
     again = compute_dev(environment)
     seen = lines_until(again, "Ctrl-C stops everything.")
@@ -94,14 +99,12 @@ def test_ctrl_c_stops_all_of_it_and_a_second_start_goes_on_from_there(
 
 @pytest.mark.slow
 def test_the_main_job_is_seen_over_http_and_everything_stops(environment: dict[str, str]) -> None:
-    began = time.monotonic()
     process = compute_dev(environment, "--once", "example_project.demo")
     seen, _ = process.communicate(timeout=SECONDS)
     assert process.returncode == 0, seen
     steps = [line for line in seen.splitlines() if line.startswith(("ok ", "FAIL"))]
     assert len(steps) >= 9, seen
     assert not [line for line in steps if line.startswith("FAIL")]
-    assert time.monotonic() - began < SECONDS
 
 
 def test_servers_that_the_environment_names_are_not_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,3 +124,9 @@ def test_a_port_that_is_asked_for_is_the_port_served(tmp_path: Path) -> None:
     project = plan.Project(REPOSITORY / "manage.py", "example_project.wsgi:application", "example_project")
     assert plan.make(project, place, 8123, print).url() == "http://127.0.0.1:8123"
     place.release()
+
+
+def test_a_port_that_is_none_is_refused_before_anything_starts(environment: dict[str, str]) -> None:
+    said, _ = compute_dev(environment, "--port", "99999").communicate(timeout=SECONDS)
+    assert "'99999' is no port; give a number up to 65535, or 0 for a free one" in said
+    assert not list(Path(environment["COMPUTE_DEV_DIR"]).iterdir())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from argparse import ArgumentParser
+from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from better_compute.devtools import plan
+from better_compute.devtools import plan, running
 from better_compute.devtools.place import Place, PlaceTaken
 from better_compute.devtools.supervisor import Died, Service, Stopped, Supervisor, Task
 
@@ -29,7 +29,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Declare the options."""
-        parser.add_argument("--port", type=int, default=0, help="Port of the API server; a free one by default.")
+        parser.add_argument("--port", type=_port, default=0, help="Port of the API server; a free one by default.")
         parser.add_argument(
             "--once",
             metavar="MODULE",
@@ -57,6 +57,7 @@ class Command(BaseCommand):
             finally:
                 supervisor.say("stopping")
                 supervisor.stop()
+                (place.directory / running.ENVIRONMENT_FILE).unlink(missing_ok=True)
                 supervisor.say("everything is stopped")
                 place.release()
         sys.exit(code)
@@ -69,6 +70,7 @@ class Command(BaseCommand):
                 supervisor.start(step)
             elif code := supervisor.run(step):
                 raise RuntimeError(f"{step.name} failed with exit code {code}; its own words stand above.")
+        place.write(running.ENVIRONMENT_FILE, running.of(laid_out.driver_env()))
         if once:
             argv = [sys.executable, "-m", once]
             return supervisor.run(
@@ -77,6 +79,12 @@ class Command(BaseCommand):
         _tell(supervisor, place, laid_out.url())
         supervisor.watch()
         return 0
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > 65_535:
+        raise ArgumentTypeError(f"{text!r} is no port; give a number up to 65535, or 0 for a free one")
+    return int(text)
 
 
 def _project() -> plan.Project:
@@ -95,6 +103,8 @@ def _tell(supervisor: Supervisor, place: Place, url: str) -> None:
     supervisor.say(f"API    {url}/api/compute/")
     for tenant, token in login["tokens"].items():
         supervisor.say(f"       token of tenant {tenant}: {token}")
+    supervisor.say(f"       token of the installation: {login['installation_token']}")
+    supervisor.say("In another shell, `.venv/bin/python manage.py doctor` and every other command speak to it.")
     supervisor.say("Ctrl-C stops everything.")
 
 

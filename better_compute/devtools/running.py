@@ -1,0 +1,43 @@
+"""Lets commands typed beside ``compute_dev`` speak to the database and the broker that it started."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+#: The file of a place in which a running installation says what its processes are given.
+ENVIRONMENT_FILE: Final = "environment.json"
+VARIABLES: Final = ("DATABASE_URL", "OWNER_DATABASE_URL", "COMPUTE_APP_ROLE", "CELERY_BROKER_URL", "SECRET_KEY")
+
+
+def of(environment: Mapping[str, str]) -> dict[str, str]:
+    """What :func:`adopt` will need of ``environment``."""
+    return {name: environment[name] for name in VARIABLES if name in environment}
+
+
+def adopt(words: Sequence[str], place: Path | None = None) -> bool:
+    """Set the running installation's variables, unless ``DATABASE_URL`` is set or there is none; says which.
+
+    Parameters
+    ----------
+    words
+        The command that is about to run; one that starts an installation of its own adopts nothing.
+    place
+        Where ``compute_dev`` keeps its state; ``.dev/demo`` by default.
+    """
+    if "DATABASE_URL" in os.environ or list(words[:1]) in (["compute_dev"], ["test"]):
+        return False
+    file = (place or Path(os.environ.get("COMPUTE_DEV_DIR") or ".dev") / "demo") / ENVIRONMENT_FILE
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, json.JSONDecodeError):
+        return False
+    for name in VARIABLES:
+        if name in found:
+            os.environ.setdefault(name, found[name])
+    print(f"Speaking to the installation that runs in {file.parent}.", file=sys.stderr)
+    return True
