@@ -38,8 +38,12 @@ class Compute:
         """Every hosted reconciler, to step without timers: ``compute.jobs["acme.widgets"].tick()``."""
         return Jobs()
 
-    def initialize(self, role: str = "all", *, connections_held: int = hosting.CONNECTIONS) -> None:
-        """Make this process ready to serve; see :func:`better_compute.engine.hosting.initialize`."""
+    def initialize(self, role: str = "all", *, connections_held: int = 1) -> None:
+        """Make this process ready to serve; ``connections_held`` is how many of its threads use the database at once.
+
+        Two threads or more must say so, since doctor compares what all processes may hold with ``max_connections``.
+        See :func:`better_compute.engine.hosting.initialize`.
+        """
         hosting.initialize(role, connections_held=connections_held)
 
     def stop(self) -> None:

@@ -88,7 +88,7 @@ class ComputeStep(bootsteps.StartStopStep):  # type: ignore[misc]
             try:
                 roles = _roles()
                 if self._migrated():
-                    hosting.initialize(",".join(roles), connections_held=connections_held() + hosting.CONNECTIONS)
+                    hosting.initialize(",".join(roles), connections_held=connections_held())
                     break
             except (ComputeError, OperationalError, InterfaceError) as error:
                 if isinstance(error, ComputeError) and error.code is not ErrorCode.STORAGE_BUSY:

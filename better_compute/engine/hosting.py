@@ -23,13 +23,14 @@ from django.db.utils import Error as DatabaseProblem, OperationalError
 from better_compute import conf, ledger, registry
 from better_compute.contract.errors import ComputeError, ErrorCode
 from better_compute.contract.module import ModuleSpec
+from better_compute.engine import wakeup
 from better_compute.engine.contexts import module_context
 from better_compute.store import clock, presence
 
 log = logging.getLogger(__name__)
 
-#: Connections of a process that says nothing else: one of the thread that serves, one of presence.
-CONNECTIONS: Final = 2
+#: Connections that saying that a process is up may hold.
+_PRESENCE_CONNECTIONS: Final = 1
 #: Most pending migrations that a refusal names.
 _NAMED: Final = 10
 
@@ -98,7 +99,7 @@ class _Life:
 _life = _Life()
 
 
-def initialize(role: str, *, connections_held: int = CONNECTIONS) -> None:
+def initialize(role: str, *, connections_held: int = 1) -> None:
     """Make this process ready to serve; a second call does nothing.
 
     Checks what is hosted, migrates (or refuses while a migration is pending, unless
@@ -111,7 +112,8 @@ def initialize(role: str, *, connections_held: int = CONNECTIONS) -> None:
     role
         What this process is, for operators: ``api``, ``stream``, ``controllers``, ``scheduler``, ``all``.
     connections_held
-        How many PostgreSQL connections this process may hold at once (ruling 36).
+        How many PostgreSQL connections the process's own work may hold at once: one for each thread that serves.
+        What it states (ruling 36) is that and its own: one for its presence, one for each sender of wake-ups.
 
     Raises
     ------
@@ -202,7 +204,8 @@ def _reach(using: str) -> None:
 def _migrate(using: str) -> None:
     settings = conf.current()
     if settings.migrate_on_start:
-        ledger.migrate(settings.owner_database)
+        with _given_back(settings.owner_database):
+            ledger.migrate(settings.owner_database)
         return
     pending = ledger.pending(using)
     if pending:
@@ -222,7 +225,7 @@ def _process(role: str, hosted: registry.Registry, connections_held: int) -> pre
         pid=os.getpid(),
         fingerprint=hosted.fingerprint,
         modules=[spec.name for spec in hosted.modules],
-        connections=connections_held,
+        connections=connections_held + _PRESENCE_CONNECTIONS + wakeup.connections_held(),
     )
 
 

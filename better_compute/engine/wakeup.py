@@ -114,6 +114,11 @@ def rest() -> None:
         coalescer.rest()
 
 
+def connections_held() -> int:
+    """PostgreSQL connections that the senders of this process may hold: one each."""
+    return len(_all)
+
+
 _sessions: dict[str, Session] = {}
 
 

@@ -3,15 +3,17 @@
 import os
 
 from tests.settings import *  # noqa: F403
-from tests.settings import COMPUTE, INSTALLED_APPS
+from tests.settings import COMPUTE, DATABASES, INSTALLED_APPS
 
 INSTALLED_APPS = [*INSTALLED_APPS, "tests.engine.plant"]
+DATABASES["default"]["CONN_MAX_AGE"] = int(os.environ.get("PLANT_CONN_MAX_AGE", "0"))
 COMPUTE = {
     **COMPUTE,
     "WORKER": {
         "TTL_MS": int(os.environ.get("PLANT_TTL_MS", "3000")),
         "TICK_MS": int(os.environ.get("PLANT_TICK_MS", "500")),
         "HUNG_MS": int(os.environ.get("PLANT_HUNG_MS", "60000")),
+        "RESYNC_MS": int(os.environ.get("PLANT_RESYNC_MS", "300000")),
         "GRACE_MS": int(os.environ.get("PLANT_GRACE_MS", "5000")),
     },
 }

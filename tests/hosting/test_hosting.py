@@ -17,7 +17,7 @@ from django.test import override_settings
 
 from better_compute import ComputeError, ErrorCode, compute, ledger, registry
 from better_compute.contract.module import ModuleSpec
-from better_compute.engine import hosting
+from better_compute.engine import hosting, wakeup
 from better_compute.store import presence
 from tests.registry.specs import module
 
@@ -173,6 +173,24 @@ def test_migrate_on_start_migrates_through_the_ledger_and_not_twice(monkeypatch:
     assert applied == [[]]
 
 
+def test_the_connection_that_migrated_on_start_is_closed(process_env: dict[str, str]) -> None:
+    code = """
+import django
+from django.db import connections
+from django.test import override_settings
+django.setup()
+from better_compute import compute
+with override_settings(COMPUTE={"MIGRATE_ON_START": True, "MIGRATION_DATABASE": "owner"}):
+    compute.initialize("api")
+print([each.alias for each in connections.all(initialized_only=True) if each.connection is not None])
+compute.stop()
+"""
+    env = {**process_env, "DJANGO_SETTINGS_MODULE": "example_project.settings"}
+    env["OWNER_DATABASE_URL"] = env["DATABASE_URL"]
+    told = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False)
+    assert (told.returncode, told.stdout) == (0, "[]\n"), told.stderr
+
+
 def test_a_clock_that_went_back_refuses_to_start(trace: Trace) -> None:
     with connection.cursor() as cursor:
         cursor.execute("UPDATE compute_clock SET anchored_at = compute_now() + interval '1 hour'")
@@ -203,7 +221,7 @@ def test_a_process_states_what_it_is_and_what_it_hosts() -> None:
     assert (process["role"], process["host"], process["pid"]) == ("stream", socket.gethostname(), os.getpid())
     assert process["fingerprint"] == registry.current().fingerprint
     assert process["modules"] == [spec.name for spec in registry.current().modules]
-    assert process["connections"] == 7
+    assert process["connections"] == 7 + 1 + wakeup.connections_held()
 
 
 def test_stop_deletes_the_process_row() -> None:

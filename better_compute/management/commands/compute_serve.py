@@ -12,6 +12,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from better_compute.engine.bootstep import ROLES_VARIABLE
 
+#: How many threads an API server has; its ``wsgi.py`` passes it to ``compute.initialize``.
+THREADS_VARIABLE: Final = "COMPUTE_THREADS"
 WORKERS: Final = ("all", "controllers", "scheduler")
 
 
@@ -31,6 +33,9 @@ class Command(BaseCommand):
         parser.add_argument("--pool", default="threads", choices=["threads", "solo"])
         parser.add_argument("--host", default="127.0.0.1")
         parser.add_argument("--port", type=int, default=8000)
+        parser.add_argument(
+            "--threads", type=int, default=4, help="calls that an API server answers at once; each holds a connection"
+        )
         parser.add_argument("--print", action="store_true", help="print the command instead of running it")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -39,7 +44,7 @@ class Command(BaseCommand):
         if options["print"]:
             self.stdout.write(" ".join(command))
             return
-        environment = {**os.environ, ROLES_VARIABLE: options["roles"]}
+        environment = {**os.environ, ROLES_VARIABLE: options["roles"], THREADS_VARIABLE: str(options["threads"])}
         os.execve(command[0], command, environment)  # noqa: S606 - an argument list, no shell
 
     def _worker(self, options: dict[str, Any]) -> list[str]:
@@ -55,5 +60,6 @@ class Command(BaseCommand):
         module, _, name = settings.WSGI_APPLICATION.rpartition(".")
         return [
             *(sys.executable, "-m", "granian", "--interface", "wsgi"),
+            *("--workers", "1", "--blocking-threads", str(options["threads"]), "--no-ws"),
             *("--host", options["host"], "--port", str(options["port"]), f"{module}:{name}"),
         ]

@@ -53,6 +53,17 @@ class Bulk(BatchReconciler):
         return {}
 
 
+class Waking(Reconciler):
+    """Enqueues another key, and itself again, so that its process sends wake-ups all the time."""
+
+    name = "plant.waking"
+
+    def run(self, ctx: ReconcileContext, key: str) -> Outcome:
+        with ctx.sql.transaction():
+            ctx.work.enqueue("plant.marks", key)
+        return SYNC_AGAIN
+
+
 class Again(Reconciler):
     name = "plant.again"
 
