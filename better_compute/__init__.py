@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from msgspec import Meta as Meta
 
+    from better_compute.admin.read_only import ReadOnlyAdmin as ReadOnlyAdmin
     from better_compute.contract.commands import CliCommand as CliCommand, CommandKind as CommandKind
     from better_compute.contract.errors import (
         ComputeError as ComputeError,
@@ -75,6 +76,7 @@ if TYPE_CHECKING:
         Reconciler as Reconciler,
     )
     from better_compute.engine.celery import install_celery as install_celery
+    from better_compute.envelope.identity import session_principal as session_principal
     from better_compute.envelope.router import ComputeRouter as ComputeRouter
     from better_compute.envelope.viewset import ComputeViewSet as ComputeViewSet
     from better_compute.facade import compute as compute
@@ -85,6 +87,7 @@ __version__ = "1.0.0.dev0"
 
 _HOME = {
     "msgspec": ("Meta",),
+    "better_compute.admin.read_only": ("ReadOnlyAdmin",),
     "better_compute.contract.commands": ("CliCommand", "CommandKind"),
     "better_compute.contract.errors": ("ComputeError", "ErrorCode", "LeaseLost", "Violation"),
     "better_compute.contract.extensions": (
@@ -136,6 +139,7 @@ _HOME = {
         "Reconciler",
     ),
     "better_compute.engine.celery": ("install_celery",),
+    "better_compute.envelope.identity": ("session_principal",),
     "better_compute.envelope.router": ("ComputeRouter",),
     "better_compute.envelope.viewset": ("ComputeViewSet",),
     "better_compute.facade": ("compute",),

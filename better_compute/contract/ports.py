@@ -228,6 +228,10 @@ class Tenants(Protocol):
         """The tenant's own state, ``active`` when nothing else was ever said of it."""
         ...
 
+    def blocked_by(self, tenant_id: str) -> Sequence[str]:
+        """The modules that had not let go of the tenant in the last pass of its teardown."""
+        ...
+
 
 class TenantTree(Protocol):
     """Which tenants stand above which, served as port ``tenant-tree`` by the module that keeps the tree."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Set as AbstractSet
+from collections.abc import Sequence, Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -59,6 +59,10 @@ class TenantsPort:
     def state(self, tenant_id: str) -> str:
         """The tenant's own state."""
         return records.read(self.ctx, tenant_id).state.value
+
+    def blocked_by(self, tenant_id: str) -> Sequence[str]:
+        """The modules of the last pass's blockers."""
+        return [blocker.module for blocker in records.read(self.ctx, tenant_id).blockers]
 
     def _admission(self, tenant_id: str, *, hold: bool) -> Expression:
         tree = self.ctx.hosted.port("tenant-tree")
