@@ -12,6 +12,7 @@ from better_compute.registry.reading import Reading
 from better_compute.registry.rules import (
     catalog,
     command_kinds,
+    commands,
     documents,
     extensions,
     method_table,
@@ -33,7 +34,19 @@ def problems_of(readings: Sequence[Reading]) -> list[CheckMessage]:
         spec, unsound = sound(reading.spec)
         specs.append(spec)
         found += unsound
-    for rule in (modules, migrations, command_kinds, routes, catalog, reconcilers, documents, settings, method_table):
+    rules = (
+        modules,
+        migrations,
+        command_kinds,
+        routes,
+        catalog,
+        reconcilers,
+        documents,
+        settings,
+        method_table,
+        commands,
+    )
+    for rule in rules:
         found += rule.check(specs)
     found += extensions.check(specs, _given())
     return found

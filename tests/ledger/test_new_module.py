@@ -74,8 +74,13 @@ def test_a_new_module_passes_its_own_tests(host: Host, module: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_new_module_passes_strict_types(host: Host, module: Path) -> None:
-    assert "no issues found" in tool(host, "mypy", "demo_mod")
+def test_new_modules_pass_strict_types(host: Host) -> None:
+    host.root.joinpath("pyproject.toml").write_text(PYPROJECT)
+    host.manage("startcomputemodule", "demo_mod")
+    host.manage("startcomputemodule", "demo_plugin", "--plugin")
+    host.apps += ["demo_mod", "demo_plugin"]
+    host.configure()
+    assert "no issues found" in tool(host, "mypy", "demo_mod", "demo_plugin")
 
 
 def test_a_name_that_makes_no_id_is_refused(host: Host) -> None:

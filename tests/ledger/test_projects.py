@@ -237,6 +237,49 @@ def test_a_process_whose_module_wants_another_core_does_not_start(host: Host) ->
     assert host.ledger() == before
 
 
+PATCHES = """
+from django.apps import AppConfig
+
+class Patcher(AppConfig):
+    name = "patcher"
+    def ready(self):
+        from django.core.management.commands import makemigrations, migrate
+        from django.db.migrations.autodetector import MigrationAutodetector
+        class Detector(MigrationAutodetector):
+            pass
+        makemigrations.Command.autodetector = migrate.Command.autodetector = Detector
+"""
+
+
+def test_an_app_that_takes_the_autodetector_away_from_triggers_is_told(host: Host) -> None:
+    folder = host.root / "patcher"
+    folder.mkdir()
+    folder.joinpath("__init__.py").write_text("")
+    folder.joinpath("apps.py").write_text(PATCHES)
+    assert "W076" not in host.manage("check").err
+    host.apps.append("patcher")
+    host.configure()
+    err = host.manage("check").err
+    assert "compute.W076" in err
+    assert "makemigrations uses patcher.apps." in err
+    assert "Put the app that replaces it before 'pgtrigger' in INSTALLED_APPS, or remove it." in err
+
+
+def test_an_app_with_a_makemigrations_of_its_own_is_told(host: Host) -> None:
+    folder = host.root / "staged" / "management" / "commands"
+    folder.mkdir(parents=True)
+    for package in (folder, folder.parent, folder.parent.parent):
+        package.joinpath("__init__.py").write_text("")
+    folder.joinpath("makemigrations.py").write_text(
+        "from django.core.management.commands.makemigrations import Command\n"
+    )
+    host.apps.append("staged")
+    host.configure()
+    err = host.manage("check").err
+    assert "compute.W076" in err
+    assert "`manage.py makemigrations` is the command of 'staged'" in err
+
+
 def test_migrations_that_are_turned_off_are_refused(host: Host) -> None:
     host.plugin("acme", m0001_one=table("plg_acme_one"))
     host.more = "MIGRATION_MODULES = {'plg_acme': None}"
