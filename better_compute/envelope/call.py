@@ -159,7 +159,7 @@ def _transact(alias: str, act: Act, credential: identity.Credential, decode: Cal
         if act.on_identified is not None:
             act.on_identified(opened.principal)
 
-    with transaction.transaction(using=alias, first=first):
+    with transaction.transaction(using=alias, first=first, marked=True):
         input, act.resource = early.outcome()
         _authorize(act, act.resource)
         _admit(act)

@@ -16,7 +16,7 @@ from psycopg.pq import ConnStatus, ExecStatus
 
 from better_compute import conf
 from better_compute.contract.ports import LeaseInfo
-from better_compute.store import leases
+from better_compute.store import leases, mark
 
 #: Set on a connection whose session is read-only outside fenced transactions (``store.session``).
 READ_ONLY_SESSION: Final = "_compute_read_only_session"
@@ -49,6 +49,7 @@ class Fence:
             When one of the leases is gone, or the member's time is over.
         """
         with connections[conf.current().database].cursor() as cursor:
+            cursor.execute(mark.SET_LOCAL)
             leases.fence_all(cursor, self.held)
 
     def opens(self, connection: Any) -> bool:
@@ -77,7 +78,7 @@ class Fence:
             raise leases.lost(self.held)
 
     def _statement(self, prepared: bool) -> sql.Composable:
-        begin = sql.SQL("BEGIN READ WRITE; ")
+        begin = sql.SQL(f"BEGIN READ WRITE; {mark.SET_LOCAL}; ")
         if len(self.held) > 1:
             return begin + leases.fence_all_of(self.held)
         [lease] = self.held

@@ -11,9 +11,14 @@ from typing import Any, Final
 from django.db import connections
 
 from better_compute.contract.ports import Expression
+from better_compute.store import mark
 
 # set_config(..., true) lasts until the transaction ends. A transaction may become read-only at any time.
-LIMITS = "set_config('statement_timeout', %s, true), set_config('transaction_read_only', %s, true), compute_now()"
+# The mark goes with the limits: at the end it tells that the transaction is still this one.
+LIMITS = (
+    "set_config('statement_timeout', %s, true), set_config('transaction_read_only', %s, true), "
+    f"compute_now(), {mark.SET}"
+)
 
 OPEN = f"SELECT {LIMITS}, {{reading}}"
 
@@ -84,7 +89,7 @@ def open_call(alias: str, limits: Limits) -> Opening:
     """Set the limits of the transaction."""
     with connections[alias].cursor() as cursor:
         cursor.execute(OPEN.format(reading=limits.reading.sql), limits.parameters())
-        _, _, at, read = cursor.fetchone()
+        _, _, at, _, read = cursor.fetchone()
     return Opening(at, read)
 
 
@@ -94,7 +99,7 @@ def open_call_with_token(
     """Set the limits, and return the token of this SHA-256 digest too, None when there is none."""
     with connections[alias].cursor() as cursor:
         cursor.execute(_with_token(alias, user, limits.reading.sql), [*limits.parameters(), digest])
-        _, _, at, read, id, tenant_id, last_used_at, user_id, live, *row = cursor.fetchone()
+        _, _, at, _, read, id, tenant_id, last_used_at, user_id, live, *row = cursor.fetchone()
     opening = Opening(at, read)
     if id is None:
         return opening, None

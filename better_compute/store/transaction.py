@@ -17,7 +17,7 @@ from psycopg.pq import TransactionStatus
 
 from better_compute import conf
 from better_compute.contract.errors import ComputeError, ErrorCode
-from better_compute.store import work
+from better_compute.store import mark, work
 from better_compute.store.fence import READ_ONLY_SESSION, Fence
 
 #: Called after commit with (kind, shard) of every key that was enqueued; the engine sets it to wake workers.
@@ -92,12 +92,17 @@ def requeue(kind: str, key: str, using: str | None = None) -> bool:
 def check_constraints(using: str | None = None) -> None:
     """Check deferred constraints now instead of at COMMIT: how a dry run learns what a commit would say."""
     with connections[require_open("Checking constraints", using)].cursor() as cursor:
+        mark.check(cursor)
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
 
 
 @contextmanager
 def transaction(
-    *, using: str | None = None, first: Callable[[], None] | None = None, fenced: bool = False
+    *,
+    using: str | None = None,
+    first: Callable[[], None] | None = None,
+    fenced: bool = False,
+    marked: bool = False,
 ) -> Iterator[None]:
     """Open a durable transaction, or a savepoint when one of ours is open on this connection.
 
@@ -109,6 +114,9 @@ def transaction(
         Runs as the first thing inside the outermost transaction (a fence, a preamble).
     fenced
         ``first`` is a reconciler's fence: only then may a worker's session write.
+    marked
+        ``first`` leaves the mark by which the end tells that it is still the same transaction (``store.mark``), as
+        every :class:`Fence` does.
 
     Raises
     ------
@@ -117,7 +125,8 @@ def transaction(
         then promise a commit.
     ComputeError
         INTERNAL_ERROR when a statement failed inside and the error was swallowed, or when something inside
-        marked the transaction for rollback: it would otherwise roll back and look as if it had committed.
+        marked the transaction for rollback: it would otherwise roll back and look as if it had committed. Also
+        when something inside ended the transaction: what came after it is undone.
     """
     alias = using or conf.current().database
     connection = connections[alias]
@@ -142,9 +151,10 @@ def transaction(
                 first()
             yield
             _refuse_broken(connection)
-            _write(
+            _end(
                 [marker for marker in _markers(connection) if not marker.flushed],
                 alias,
+                marked=marked or isinstance(first, Fence),
                 commits=outermost and not getattr(connection.features, "uses_server_side_binding", False),
             )
         finally:
@@ -171,15 +181,29 @@ def _markers(connection: Any) -> list[_PendingWork]:
     return [entry[1] for entry in connection.run_on_commit if isinstance(entry[1], _PendingWork)]
 
 
-def _write(markers: list[_PendingWork], alias: str, *, commits: bool = False) -> None:
-    """Write what is held back; with ``commits`` in one round trip with COMMIT, which Django then finds done.
+def _end(markers: list[_PendingWork], alias: str, *, marked: bool, commits: bool) -> None:
+    """Check the mark and write what is held back, with ``commits`` in one message with COMMIT.
 
-    A hot key's row stays locked until COMMIT, so each moment in between is one that every other writer waits.
+    Django then finds the COMMIT done. A hot key's row stays locked until then, so each moment in between is one
+    that every other writer waits.
     """
+    if not any(marker.rows for marker in markers):
+        if marked:
+            with connections[alias].cursor() as cursor:
+                mark.check(cursor, commits=commits)
+        return
+    if marked and not commits:
+        with connections[alias].cursor() as cursor:
+            mark.check(cursor)
+    with mark.told():
+        _write(markers, alias, checks=marked and commits, commits=commits)
+
+
+def _write(markers: list[_PendingWork], alias: str, *, checks: bool = False, commits: bool = False) -> None:
     rows = [row for marker in markers for row in marker.rows]
     if rows:
         with connections[alias].cursor() as cursor:
-            work.upsert(cursor, rows, commits=commits)
+            work.upsert(cursor, rows, before=f"{mark.CHECK};" if checks else "", commits=commits)
     for marker in markers:
         marker.flushed = True
 

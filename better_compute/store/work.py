@@ -249,10 +249,10 @@ class KindStats:
     oldest_due_seconds: float
 
 
-def upsert(cursor: Any, rows: Sequence[WorkRow], *, commits: bool = False) -> None:
+def upsert(cursor: Any, rows: Sequence[WorkRow], *, before: str = "", commits: bool = False) -> None:
     """Enqueue ``rows`` in one statement, coalescing with what is queued and among themselves.
 
-    With ``commits`` COMMIT goes out in the same message, for a cursor that binds its values itself.
+    ``before``, and with ``commits`` COMMIT, go out in the same message, for a cursor that binds its values itself.
     """
     soonest: dict[tuple[str, str], WorkRow] = {}
     for row in rows:
@@ -261,7 +261,7 @@ def upsert(cursor: Any, rows: Sequence[WorkRow], *, commits: bool = False) -> No
             soonest[row.kind, row.key] = row
     ordered = [soonest[key] for key in sorted(soonest)]
     cursor.execute(
-        f"{UPSERT}; COMMIT" if commits else UPSERT,
+        f"{before}{UPSERT}; COMMIT" if commits else f"{before}{UPSERT}",
         [
             arrays.texts([row.kind for row in ordered]),
             arrays.texts([row.key for row in ordered]),

@@ -117,6 +117,25 @@ class Probes(ComputeViewSet):
         ctx.sql.query(input.extra)
         return Answer(value="ran")
 
+    @compute_method(action=WRITE, kind="mutation", resource=tenant)
+    def end_the_transaction(self, ctx: MethodContext, input: Where) -> Answer:
+        """End the call's transaction behind its back, in the way that the input names, after having written."""
+        write_everything(ctx, input)
+        if input.extra == "psycopg":
+            connection.connection.rollback()
+        else:
+            with connection.cursor() as cursor:
+                cursor.execute(input.extra)
+        return Answer(value="as if it were still open")
+
+    @compute_method(action=READ, kind="query", resource=tenant)
+    def escape(self, ctx: MethodContext, input: Where) -> Answer:
+        """Leave the read-only transaction for another, and write."""
+        with connection.cursor() as cursor:
+            cursor.execute("COMMIT; BEGIN")
+        Widget.objects.create(id=input.widget_id, tenant_id=input.tenant_id)
+        return Answer(value="written")
+
     @compute_method(action=READ, kind="query", resource=tenant)
     def peek(self, ctx: MethodContext, input: Where) -> Answer:
         """Read."""

@@ -64,6 +64,35 @@ def test_a_failing_method_leaves_only_the_record_of_its_failure(
     assert [(row["outcome"], row["code"]) for row in audit_rows()] == [("failed", code)]
 
 
+@pytest.mark.parametrize("how", ["psycopg", "ROLLBACK", "ROLLBACK; BEGIN", "ROLLBACK AND CHAIN", "ABORT; SELECT 1"])
+def test_a_method_that_ends_the_transaction_is_no_success_and_leaves_nothing(caller: Caller, how: str) -> None:
+    before = count_rows()
+    assert problem(caller.probe("endTheTransaction", extra=how)) == (500, "INTERNAL_ERROR")
+    assert grown(before) == REFUSAL_ONLY
+    assert [row["outcome"] for row in audit_rows()] == ["failed"]
+
+
+@pytest.mark.parametrize("how", ["COMMIT", "COMMIT; BEGIN", "COMMIT AND CHAIN"])
+def test_a_method_that_commits_by_itself_is_no_success_and_is_recorded_as_failed(caller: Caller, how: str) -> None:
+    before = count_rows()
+    assert problem(caller.probe("endTheTransaction", extra=how)) == (500, "INTERNAL_ERROR")
+    assert "compute_work" not in grown(before)
+    assert [row["outcome"] for row in audit_rows()] == ["failed"]
+
+
+def test_a_dry_run_that_ends_the_transaction_is_told(caller: Caller) -> None:
+    response = caller.post(
+        "plugins/probe/probes/endTheTransaction?dryRun=true", {"tenantId": "t1", "extra": "ROLLBACK; BEGIN"}
+    )
+    assert problem(response) == (500, "INTERNAL_ERROR")
+
+
+def test_a_query_cannot_write_in_a_transaction_of_its_own(caller: Caller) -> None:
+    before = count_rows()
+    assert problem(caller.probe("escape")) == (500, "INTERNAL_ERROR")
+    assert grown(before) == {}
+
+
 def test_a_resource_that_cannot_be_told_is_a_defect_and_no_act(caller: Caller) -> None:
     before = count_rows()
     assert problem(caller.probe("unresourceful")) == (500, "INTERNAL_ERROR")

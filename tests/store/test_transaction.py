@@ -287,6 +287,24 @@ class TestFusedFence:
         assert self.on_a_handlers_thread(work) == []
         assert released == [set()]
 
+    @pytest.mark.parametrize("count", [1, 3])
+    @pytest.mark.parametrize("enqueues", [True, False])
+    def test_a_run_that_ends_its_fenced_transaction_is_told_and_enqueues_nothing(
+        self, held: list[LeaseInfo], count: int, enqueues: bool
+    ) -> None:
+        def work() -> None:
+            with (
+                pytest.raises(ComputeError, match="was ended inside"),
+                transaction.transaction(first=Fence(held[:count]), fenced=True),
+                connection.cursor() as cursor,
+            ):
+                cursor.execute("ROLLBACK; BEGIN READ WRITE")
+                if enqueues:
+                    transaction.enqueue([ROW])
+
+        assert self.on_a_handlers_thread(work) == []
+        assert queued() == {}
+
     def test_an_exception_rolls_back(self, held: list[LeaseInfo]) -> None:
         def work() -> None:
             with (
