@@ -27,8 +27,8 @@ _MISSING_FIELD: Final = re.compile(r"missing required field `([^`]*)`")
 
 
 @cache
-def _decoder(input_type: type[msgspec.Struct]) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(input_type)
+def _decoder(type: Any) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(type)
 
 
 def decode_body(input_type: type[msgspec.Struct], body: bytes) -> Any:
@@ -47,7 +47,13 @@ def decode_body(input_type: type[msgspec.Struct], body: bytes) -> Any:
     try:
         if suspect:
             refuse_unstorable(msgspec.json.decode(text))
-        return _decoder(input_type).decode(text)
+        try:
+            return _decoder(input_type).decode(text)
+        except msgspec.ValidationError as error:
+            if "got `float`" not in str(error):
+                raise
+            # JSON has one kind of number: 86.0 is an integer too, which clients without integers may well write.
+            return msgspec.convert(_whole(msgspec.json.decode(text)), input_type)
     except msgspec.ValidationError as error:
         raise _invalid(str(error)) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -84,9 +90,23 @@ def decode_object(input_type: type[msgspec.Struct], value: Any) -> Any:
     return decode_body(input_type, body)
 
 
-def encode(answer: Any) -> bytes:
-    """Encode a method's answer. Raises whatever the answer's fault is; the call then rolls back."""
-    return msgspec.json.encode(answer)
+def encode(answer: Any, output_type: Any, method: str) -> tuple[bytes, Any]:
+    """Encode a method's answer; returns the answer too, as it is declared.
+
+    Raises whatever the answer's fault is, a ValueError for one that is not as ``output_type`` declares it: what a
+    client cannot decode does not go out, and the call rolls back.
+    """
+    body = msgspec.json.encode(answer)
+    try:
+        declared = _decoder(output_type).decode(body)
+    except msgspec.ValidationError as error:
+        text, _, path = str(error).partition(" - at `")
+        place = f" at {pointer(path.rstrip('`'))!r}" if path else ""
+        raise ValueError(f"The answer of {method} is not as it declares: {text}{place}.") from None
+    if isinstance(answer, msgspec.Struct):
+        return body, answer
+    # A mapping may hold what is not declared; what goes out is what is.
+    return msgspec.json.encode(declared), declared
 
 
 def pointer(path: str) -> str:
@@ -139,18 +159,32 @@ def _refuse_lone_surrogates(text: bytes) -> None:
         raise _refusal("", "A string holds a lone surrogate.")
 
 
+def _whole(value: Any) -> Any:
+    """The value with every float that is a whole number as an integer."""
+    if isinstance(value, float):
+        return int(value) if value.is_integer() and abs(value) <= 2**53 else value
+    if isinstance(value, dict):
+        return {name: _whole(member) for name, member in value.items()}
+    return [_whole(member) for member in value] if isinstance(value, list) else value
+
+
 @cache
 def _list_fields(input_type: type[msgspec.Struct]) -> frozenset[str]:
     return frozenset(
         field.encode_name
         for field in msgspec.structs.fields(input_type)
-        if any(_is_list(alternative) for alternative in _alternatives(field.type))
+        if any(_is_list(alternative) for alternative in alternatives(field.type))
     )
+
+
+def answers_get(input_type: type[msgspec.Struct]) -> bool:
+    """Tell whether everything that an input requires can be given in a query string."""
+    return all(has_query_form(field.type) for field in msgspec.structs.fields(input_type) if field.required)
 
 
 def has_query_form(annotation: Any) -> bool:
     """Tell whether a field can be given in a query string: text, a number, a truth value, or a list of them."""
-    return all(_is_flat(alternative) for alternative in _alternatives(annotation))
+    return all(_is_flat(alternative) for alternative in alternatives(annotation))
 
 
 def _is_flat(alternative: Any) -> bool:
@@ -165,14 +199,14 @@ def _is_list(annotation: Any) -> bool:
     return (get_origin(annotation) or annotation) in (list, tuple, set, frozenset)
 
 
-def _alternatives(annotation: Any) -> Iterator[Any]:
+def alternatives(annotation: Any) -> Iterator[Any]:
     """What a field may be: the members of a union, without what annotates them."""
     origin = get_origin(annotation)
     if origin is Annotated:
-        yield from _alternatives(get_args(annotation)[0])
+        yield from alternatives(get_args(annotation)[0])
     elif origin in (Union, UnionType):
         for part in get_args(annotation):
-            yield from _alternatives(part)
+            yield from alternatives(part)
     else:
         yield annotation
 

@@ -91,8 +91,12 @@ def refuse(request: HttpRequest, error: BaseException, headers: Mapping[str, str
 
 
 def allowed(spec: MethodSpec | None) -> list[str]:
-    """The verbs of a method: queries answer GET besides POST."""
-    return ["GET", "POST"] if spec is not None and spec.kind == "query" else ["POST"]
+    """The verbs of a method: queries answer GET besides POST, where a query string can say what they require."""
+    return (
+        ["GET", "POST"]
+        if spec is not None and spec.kind == "query" and codec.answers_get(spec.input_type)
+        else ["POST"]
+    )
 
 
 def request_id(request: HttpRequest) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from datetime import datetime
+from typing import Any, Final, get_args, get_origin
 
 import msgspec
 from django.conf import settings
@@ -25,12 +26,12 @@ _ALWAYS: Final = (
     ErrorCode.ACCESS_DENIED,
     ErrorCode.NOT_FOUND,
     ErrorCode.METHOD_NOT_ALLOWED,
+    ErrorCode.CONFLICT,
     ErrorCode.RATE_LIMITED,
     ErrorCode.INTERNAL_ERROR,
     ErrorCode.STORAGE_BUSY,
 )
 _WITH_BODY: Final = (
-    ErrorCode.CONFLICT,
     ErrorCode.LENGTH_REQUIRED,
     ErrorCode.PAYLOAD_TOO_LARGE,
     ErrorCode.UNSUPPORTED_MEDIA_TYPE,
@@ -135,13 +136,43 @@ class _Schemas:
     """The schema of every input and answer, by its type, and the components that they refer to."""
 
     def __init__(self, types: list[Any]) -> None:
-        schemas, components = msgspec.json.schema_components(types, ref_template=_REF)
+        structs = _structs(types)
+        schemas, components = msgspec.json.schema_components([*types, *structs], ref_template=_REF)
         self.components: dict[str, dict[str, Any]] = components
+        for struct, schema in zip(structs, schemas[len(types) :], strict=True):
+            _state_times(struct, components[str(schema["$ref"]).rpartition("/")[2]])
+        schemas = schemas[: len(types)]
         self._by_type = list(zip(types, schemas, strict=True))
 
     def of(self, annotation: Any) -> dict[str, Any]:
         """The schema of one of the types."""
         return next(schema for known, schema in self._by_type if known is annotation)
+
+
+def _structs(types: list[Any]) -> list[type[msgspec.Struct]]:
+    """Every struct that the types are made of."""
+    found: dict[type[msgspec.Struct], None] = {}
+    waiting = list(types)
+    while waiting:
+        each = waiting.pop(0)
+        origin = get_origin(each) or each
+        if isinstance(origin, type) and issubclass(origin, msgspec.Struct):
+            if each not in found:
+                found[each] = None
+                waiting += [field.type for field in msgspec.structs.fields(each)]
+        else:
+            waiting += [part for part in get_args(each) if isinstance(part, type) or get_origin(part) is not None]
+    return list(found)
+
+
+def _state_times(struct: type[msgspec.Struct], schema: dict[str, Any]) -> None:
+    """Say of every point in time that it is one; msgspec says so only of what must have an offset."""
+    for field in msgspec.structs.fields(struct):
+        if datetime in codec.alternatives(field.type):
+            stated = schema["properties"][field.encode_name]
+            for each in (stated, *stated.get("anyOf", ())):
+                if each.get("type") == "string":
+                    each.setdefault("format", "date-time")
 
 
 def _schemas(specs: list[MethodSpec]) -> _Schemas:
@@ -176,6 +207,8 @@ def _path(spec: MethodSpec, schemas: _Schemas) -> dict[str, Any]:
             {"$ref": "#/components/parameters/IdempotencyKey"},
             {"$ref": "#/components/parameters/DryRun"},
         ]
+        return {"post": post}
+    if not codec.answers_get(spec.input_type):
         return {"post": post}
     get = _operation(spec, schemas, f"{spec.dotted}.get")
     get["parameters"] = list(_parameters(spec, schemas))

@@ -13,7 +13,7 @@ from django.views.decorators.csrf import csrf_exempt
 from better_compute import registry
 from better_compute.contract.errors import ComputeError, ErrorCode
 from better_compute.contract.methods import MethodSpec
-from better_compute.envelope import http
+from better_compute.envelope import http, reference
 from better_compute.envelope.viewset import ComputeViewSet
 
 #: Where the OpenAPI document stands; no method can, since none has a dot in its path.
@@ -58,6 +58,8 @@ class ComputeRouter:
             return http.refuse(request, _NOT_SERVING)
         if route == DOCUMENT:
             return http.serve_document(request)
+        if route == reference.PAGE and request.method in ("GET", "HEAD"):
+            return reference.serve(request)
         view = self._views.get(route)
         if view is None:
             return http.refuse(
@@ -79,7 +81,7 @@ def _view(spec: MethodSpec) -> View:
             mend="Derive it from better_compute.ComputeViewSet.",
         )
     # A method may be called `get` or `post`; bound here, the verbs always reach the shell.
-    get = "serve" if spec.kind == "query" else "http_method_not_allowed"
+    get = "serve" if "GET" in http.allowed(spec) else "http_method_not_allowed"
     view: Any = spec.viewset.as_view({"post": "serve", "get": get}, method_spec=spec)
     return _outermost(view)
 

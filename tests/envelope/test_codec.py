@@ -184,3 +184,24 @@ def test_every_storable_value_comes_through_and_every_other_is_refused(value: An
 def test_no_body_raises_anything_but_a_refusal(body: bytes) -> None:
     with contextlib.suppress(ComputeError):
         codec.decode_body(Shape, body)
+
+
+class Sized(Input):
+    """A whole number, a fraction, and anything."""
+
+    size: int
+    share: float = 0.5
+    extra: Any = None
+
+
+@pytest.mark.parametrize(("text", "size"), [(b"86", 86), (b"86.0", 86), (b"1e3", 1000), (b"-0.0", 0)])
+def test_a_whole_number_is_an_integer_however_it_is_written(text: bytes, size: int) -> None:
+    decoded = codec.decode_body(Sized, b'{"size": ' + text + b', "share": 2.0, "extra": [1.0, 1.5]}')
+    assert (decoded.size, decoded.share, decoded.extra[1]) == (size, 2.0, 1.5)
+
+
+@pytest.mark.parametrize("text", [b"86.5", b"1e400", b"1e17", b"-1e400"])
+def test_what_is_no_whole_number_is_no_integer(text: bytes) -> None:
+    with pytest.raises(ComputeError) as caught:
+        codec.decode_body(Sized, b'{"size": ' + text + b"}")
+    assert caught.value.code == "INVALID_INPUT"
