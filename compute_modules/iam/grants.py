@@ -90,7 +90,7 @@ def create(ctx: MethodContext, wanted: NewGrant) -> str:
     rights = _rights(ctx, reading.facts, wanted)
     _check_times(wanted, reading.at)
     _check_resource(ctx, wanted)
-    principals.ensure_seen(ctx, wanted.principal)
+    principals.ensure_seen(ctx, wanted.principal, reading.facts.path(wanted.tenant))
     if wanted.effect == "permit":
         gift = Gift(rights, wanted.tenant, wanted.inherit, wanted.resource, wanted.expires_at)
         giving.require(ctx, reading.facts, gift, reading.at)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any, Final
 
 from django.contrib.auth import get_user_model
@@ -16,12 +17,18 @@ PRINCIPAL_ID_PATTERN: Final = (
 PRINCIPAL_ID: Final = re.compile(PRINCIPAL_ID_PATTERN, re.ASCII)
 
 
-def ensure_seen(ctx: MethodContext, principal_id: str) -> None:
-    """As :func:`ensure`, for a principal that a caller names; another tenant's service account is not there."""
+def ensure_seen(ctx: MethodContext, principal_id: str, path: Sequence[str]) -> None:
+    """As :func:`ensure`, for a principal that a caller names for a tenant whose path this is.
+
+    Service accounts of that tenant and of those above it are there to be named. Any other tenant's is there only for
+    who may read that tenant; for everybody else it reads as if there were none.
+    """
     ensure(ctx, principal_id, by=ctx.principal.id)
     row = read(ctx, principal_id)
     home = None if row is None else row["tenant_id"]
-    if home is not None and not ctx.permits("compute:iam:read", Resource("tenant", home), home):
+    if home is None or home in path:
+        return
+    if not ctx.permits("compute:iam:read", Resource("tenant", home), home):
         raise _unknown(principal_id)
 
 

@@ -156,7 +156,7 @@ class TenantTree(ComputeViewSet):
     @staticmethod
     def _own(ctx: MethodContext, tenant_id: str, owner: str) -> None:
         reading = projection.read(ctx)
-        principals.ensure_seen(ctx, owner)
+        principals.ensure_seen(ctx, owner, reading.facts.path(tenant_id))
         giving.require(ctx, reading.facts, Gift(EVERYTHING, tenant_id, inherit=True), reading.at)
         wanted = NewGrant(principal=owner, tenant=tenant_id, role=OWNER, inherit=True, reason="created with the tenant")
         grants.insert(ctx, wanted, reading)
