@@ -59,7 +59,7 @@ class Act:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A call's answer as JSON, and as the method gave it.
+    """A call's answer as JSON, and as an object of the declared type.
 
     ``replayed`` tells that the answer is an earlier call's, kept under the same Idempotency-Key; there is then
     no ``result``.
@@ -169,7 +169,7 @@ def _transact(alias: str, act: Act, credential: identity.Credential, decode: Cal
         if replayed is not None:
             return Answer(replayed, replayed=True)
         result = _handle(act, input)
-        answer = Answer(codec.encode(result), result)
+        answer = Answer(*codec.encode(result, act.spec.output_type, act.spec.dotted))
         if act.dry_run:
             transaction.check_constraints(alias)
             raise _Undone(answer)

@@ -151,6 +151,7 @@ def transaction(
                 first()
             yield
             _refuse_broken(connection)
+            _disarm(connection)
             _end(
                 [marker for marker in _markers(connection) if not marker.flushed],
                 alias,
@@ -175,6 +176,11 @@ def _read_write(connection: Any, fenced: bool) -> Iterator[None]:
     finally:
         if not session.closed:
             session.read_only = None
+
+
+def _disarm(connection: Any) -> None:
+    """Let no callback that raises after COMMIT make a failure of what is committed: Django logs it instead."""
+    connection.run_on_commit = [(sids, callback, True) for sids, callback, _ in connection.run_on_commit]
 
 
 def _markers(connection: Any) -> list[_PendingWork]:

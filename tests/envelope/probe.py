@@ -6,7 +6,7 @@ import contextlib
 from functools import cache
 from typing import Any
 
-from django.db import IntegrityError, connection
+from django.db import IntegrityError, connection, transaction
 
 from better_compute import (
     Catalog,
@@ -47,6 +47,16 @@ class Answer(Output):
     """Anything at all."""
 
     value: Any
+
+
+class Number(Output):
+    """A number."""
+
+    value: float
+
+
+#: What was noted after a commit.
+AFTER_COMMIT: list[str] = []
 
 
 def tenant(input: Any) -> Resource:
@@ -127,6 +137,36 @@ class Probes(ComputeViewSet):
             with connection.cursor() as cursor:
                 cursor.execute(input.extra)
         return Answer(value="as if it were still open")
+
+    @compute_method(action=WRITE, kind="mutation", resource=tenant)
+    def raise_after_commit(self, ctx: MethodContext, input: Where) -> Answer:
+        """Leave a callback that raises once the change is committed, and one behind it."""
+
+        def fail() -> None:
+            raise RuntimeError("raised after commit")
+
+        write_everything(ctx, input)
+        transaction.on_commit(fail)
+        transaction.on_commit(lambda: AFTER_COMMIT.append(input.widget_id))
+        return Answer(value="kept")
+
+    @compute_method(action=WRITE, kind="mutation", resource=tenant)
+    def answer_undeclared(self, ctx: MethodContext, input: Where) -> Number:
+        """Answer what the declaration does not allow, in the way that the input names."""
+        write_everything(ctx, input)
+        return {  # type: ignore[return-value]
+            "none": None,
+            "nan": Number(value=float("nan")),
+            "text": {"value": "x"},
+            "more": {"value": 1.5, "password": "hunter2"},
+            "fine": {"value": 1.5},
+        }[input.extra]
+
+    @compute_method(action=WRITE, kind="mutation", resource=tenant)
+    def publish(self, ctx: MethodContext, input: Where) -> Answer:
+        """Publish an event of the tenant that the input names."""
+        ctx.events.publish(type="probe.published", tenant_id=input.extra, subject="widget/w1", data={})
+        return Answer(value="published")
 
     @compute_method(action=READ, kind="query", resource=tenant)
     def escape(self, ctx: MethodContext, input: Where) -> Answer:

@@ -13,11 +13,12 @@ from django.db import IntegrityError, OperationalError, connection, connections
 from django.http import HttpResponse
 from django.test import override_settings
 
+from better_compute import ComputeError, Principal, compute
 from better_compute.envelope import call, codec
 from better_compute.envelope.problem import refusal
 from better_compute.store import audit, outbox, transaction, work
 from tests.envelope.conftest import Caller, audit_rows, count_rows, grown
-from tests.envelope.probe import REFUSALS
+from tests.envelope.probe import AFTER_COMMIT, REFUSALS, Number
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -91,6 +92,44 @@ def test_a_query_cannot_write_in_a_transaction_of_its_own(caller: Caller) -> Non
     before = count_rows()
     assert problem(caller.probe("escape")) == (500, "INTERNAL_ERROR")
     assert grown(before) == {}
+
+
+def test_a_callback_that_raises_after_commit_is_logged_and_the_call_is_a_success(
+    caller: Caller, caplog: pytest.LogCaptureFixture
+) -> None:
+    before = count_rows()
+    AFTER_COMMIT.clear()
+    assert caller.probe("raiseAfterCommit").status_code == 200
+    assert grown(before)["plg_acme_widget"] == 1
+    assert [row["outcome"] for row in audit_rows()] == ["allowed"]
+    assert "raised after commit" in caplog.text
+    assert AFTER_COMMIT == ["w1"]
+
+
+@pytest.mark.parametrize("how", ["none", "nan", "text"])
+def test_an_answer_that_is_not_as_declared_is_a_defect_logged_with_its_place(
+    caller: Caller, caplog: pytest.LogCaptureFixture, how: str
+) -> None:
+    before = count_rows()
+    assert problem(caller.probe("answerUndeclared", extra=how)) == (500, "INTERNAL_ERROR")
+    assert grown(before) == REFUSAL_ONLY
+    assert "plugins.probe.probes.answerUndeclared" in caplog.text
+    assert ("at '/value'" in caplog.text) == (how != "none")
+
+
+def test_an_answer_given_as_a_mapping_goes_out_as_declared(caller: Caller) -> None:
+    assert json.loads(caller.probe("answerUndeclared", extra="fine").content) == {"value": 1.5}
+    response = caller.probe("answerUndeclared", widgetId="w2", extra="more")
+    assert (response.status_code, b"hunter2" in response.content) in ((200, False), (500, False))
+
+
+def test_an_answer_that_is_not_as_declared_is_refused_in_process_too() -> None:
+    me = Principal(id="job/test", kind="internal")
+    with pytest.raises(ComputeError) as caught:
+        compute.api.plugins.probe.probes.answer_undeclared(me, {"tenantId": "t1", "extra": "text"})
+    assert caught.value.code == "INTERNAL_ERROR"
+    answer = compute.api.plugins.probe.probes.answer_undeclared(me, {"tenantId": "t1", "extra": "fine"})
+    assert answer == Number(value=1.5)
 
 
 def test_a_resource_that_cannot_be_told_is_a_defect_and_no_act(caller: Caller) -> None:
