@@ -34,7 +34,7 @@ TURN_SECONDS: Final = 0.05
 #: A kind whose keys take less than this is drained fastest by one thread: more of them contend for the interpreter.
 SHARED_SECONDS: Final = 0.00005
 #: A transaction may take so long between its enqueue and its commit before the key has to wait for a poll.
-FLOOR_MARGIN: Final = timedelta(seconds=2)
+FLOOR_MARGIN: Final = timedelta(milliseconds=500)
 #: A key that ran and is due still (an enqueuer holds its row) is left alone for a while, doubling.
 COOL_SECONDS: Final = (0.01, 0.5)
 
