@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from http import HTTPStatus
+from typing import Final
 
 
 class ErrorCode(StrEnum):
@@ -56,6 +57,15 @@ STATUS: dict[ErrorCode, HTTPStatus] = {
     ErrorCode.INTERNAL_ERROR: HTTPStatus.INTERNAL_SERVER_ERROR,
     ErrorCode.STORAGE_BUSY: HTTPStatus.SERVICE_UNAVAILABLE,
 }
+
+
+#: Most characters of a caller's value that a message shows.
+SHOWN: Final = 200
+
+
+def shown(text: str, limit: int = SHOWN) -> str:
+    """The text as a message may show it: past ``limit`` characters it is cut, and ends in an ellipsis."""
+    return text if len(text) <= limit else f"{text[: limit - 1]}\u2026"
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from django.db import connections
 
 from better_compute import conf, registry
 from better_compute.contract import names
-from better_compute.contract.errors import ComputeError, ErrorCode
+from better_compute.contract.errors import ComputeError, ErrorCode, shown
 from better_compute.contract.methods import MethodSpec, Resource
 from better_compute.contract.ports import Expression, Principal
 from better_compute.engine import runs
@@ -243,7 +243,7 @@ def _authorize(act: Act, resource: Resource) -> None:
             raise _not_found(resource)
         raise ComputeError(
             ErrorCode.ACCESS_DENIED,
-            f"{act.principal.id} may not do {act.spec.action} on {resource.type} {resource.id!r}.",
+            f"{act.principal.id} may not do {act.spec.action} on {resource.type} {shown(resource.id)!r}.",
             mend=_mend(act.spec, decision.reason),
             reason=decision.reason,
         )
@@ -289,7 +289,7 @@ def _not_found(resource: Resource) -> ComputeError:
     # One text for what is missing and for what is another tenant's: it must not tell which.
     return ComputeError(
         ErrorCode.NOT_FOUND,
-        f"There is no {resource.type} {resource.id!r} that you can see.",
+        f"There is no {resource.type} {shown(resource.id)!r} that you can see.",
         mend="Check the id, and the tenant that your token or session acts in.",
     )
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from types import UnionType
 from typing import Annotated, Any, Final, Union, get_args, get_origin
 
 import msgspec
 
-from better_compute.contract.errors import ComputeError, ErrorCode, Violation
+from better_compute.contract.errors import ComputeError, ErrorCode, Violation, shown
+from better_compute.contract.methods import SHOWN_ONCE
 
 #: Deepest nesting of arrays and objects that an input may have.
 MAX_DEPTH: Final = 64
@@ -22,7 +25,12 @@ _SUSPECT: Final = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
 _SURROGATE_PAIR: Final = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
 _SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 _PATH_STEP: Final = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]")
-_UNKNOWN_FIELD: Final = re.compile(r"unknown field `([^`]*)`")
+_UNKNOWN_FIELD: Final = re.compile(r"unknown field `(.*)`", re.DOTALL)
+_BOUNDED: Final = re.compile(r"matching regex | of length ")
+#: How msgspec shows the end of our patterns, which only keeps a line break out.
+_WHOLE_TAIL: Final = r"$(?!\\n)'"
+#: Most characters of what a refusal says of an input; a pattern and a value fit.
+_MAX_DETAIL: Final = 600
 _MISSING_FIELD: Final = re.compile(r"missing required field `([^`]*)`")
 
 
@@ -55,7 +63,7 @@ def decode_body(input_type: type[msgspec.Struct], body: bytes) -> Any:
             # JSON has one kind of number: 86.0 is an integer too, which clients without integers may well write.
             return msgspec.convert(_whole(msgspec.json.decode(text)), input_type)
     except msgspec.ValidationError as error:
-        raise _invalid(str(error)) from None
+        raise _invalid(str(error), input_type, lambda: msgspec.json.decode(text)) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _refusal("", f"The body is not JSON: {error}.") from None
 
@@ -71,14 +79,14 @@ def decode_query(input_type: type[msgspec.Struct], query: Mapping[str, Any]) -> 
         if name in listed:
             values[name] = list(occurrences)
         elif len(occurrences) != 1:
-            raise _refusal(f"/{_escape(name)}", f"The parameter {name!r} is given {len(occurrences)} times.")
+            raise _refusal(f"/{_escape(name)}", f"The parameter {shown(name)!r} is given {len(occurrences)} times.")
         else:
             values[name] = occurrences[0]
     refuse_unstorable(values)
     try:
         return msgspec.convert(values, input_type, strict=False)
     except msgspec.ValidationError as error:
-        raise _invalid(str(error)) from None
+        raise _invalid(str(error), input_type, lambda: values) from None
 
 
 def decode_object(input_type: type[msgspec.Struct], value: Any) -> Any:
@@ -114,10 +122,11 @@ def pointer(path: str) -> str:
 
     msgspec does not tell a mapping's key (``[...]``), so the pointer ends at the mapping.
     """
-    steps = []
-    for name, index in _PATH_STEP.findall(path.split("[...]", 1)[0].removeprefix("$")):
-        steps.append(_escape(name) if name else index)
-    return "".join(f"/{step}" for step in steps)
+    return "".join(f"/{_escape(step)}" for step in _steps(path.split("[...]", 1)[0]))
+
+
+def _steps(path: str) -> list[str]:
+    return [name or index for name, index in _PATH_STEP.findall(path.removeprefix("$"))]
 
 
 def refuse_unstorable(value: Any) -> None:
@@ -156,6 +165,9 @@ def _refuse_lone_surrogates(text: bytes) -> None:
     # An escaped backslash before a "u" is no escape of a character.
     plain = _SURROGATE_PAIR.sub(b"", text.replace(b"\\\\", b""))
     if _SURROGATE.search(plain) is not None:
+        # msgspec refuses the whole text without saying where; the standard library reads it.
+        with suppress(ValueError, RecursionError):
+            refuse_unstorable(json.loads(text))
         raise _refusal("", "A string holds a lone surrogate.")
 
 
@@ -215,20 +227,60 @@ def _escape(step: str) -> str:
     return step.replace("~", "~0").replace("/", "~1")
 
 
-def _invalid(message: str) -> ComputeError:
-    text, _, path = message.partition(" - at `")
+def _invalid(message: str, input_type: Any, read: Callable[[], Any]) -> ComputeError:
+    """What msgspec's message says, with the value that a pattern or a length refused; ``read`` gives the whole input."""
+    text, _, path = message.rpartition(" - at `") if " - at `" in message else (message, "", "")
     where = pointer(path.rstrip("`"))
     for pattern in (_UNKNOWN_FIELD, _MISSING_FIELD):
         match = pattern.search(text)
         if match is not None:
             where = f"{where}/{_escape(match[1])}"
-    return _refusal(where, f"{text}.")
+            text = text.replace(match[1], shown(match[1]))
+    if _BOUNDED.search(text) is not None:
+        text = text.replace(_WHOLE_TAIL, "'")
+        value = _value_at(path.rstrip("`"), input_type, read)
+        if isinstance(value, str):
+            text = f"{text}, got {shown(value)!r}" + (f" of length {len(value)}" if " of length " in text else "")
+    return _refusal(where, f"{shown(text, _MAX_DETAIL)}.")
+
+
+def _value_at(path: str, input_type: Any, read: Callable[[], Any]) -> Any:
+    """The value at msgspec's path; None where the path does not tell, and for what is declared secret."""
+    steps = _steps(path)
+    if "[...]" in path or _may_be_secret(input_type, steps):
+        return None
+    value = read()
+    for step in steps:
+        try:
+            value = value[int(step)] if isinstance(value, list) else value[step]
+        except (KeyError, IndexError, TypeError, ValueError):
+            return None
+    return value
+
+
+def is_secret(annotation: Any) -> bool:
+    """Tell whether a type is declared :data:`~better_compute.Secret`."""
+    metadata = getattr(annotation, "__metadata__", ())
+    return any(isinstance(each, msgspec.Meta) and (each.extra_json_schema or {}).get(SHOWN_ONCE) for each in metadata)
+
+
+def _may_be_secret(annotation: Any, steps: Sequence[str]) -> bool:
+    if is_secret(annotation):
+        return True
+    origin = get_origin(annotation)
+    if origin in (Annotated, Union, UnionType):
+        parts = get_args(annotation)[:1] if origin is Annotated else get_args(annotation)
+        return any(_may_be_secret(part, steps) for part in parts)
+    if isinstance(annotation, type) and issubclass(annotation, msgspec.Struct):
+        member = next((f.type for f in msgspec.structs.fields(annotation) if steps and f.encode_name == steps[0]), None)
+        return member is not None and _may_be_secret(member, steps[1:])
+    return any(_may_be_secret(part, steps[1:]) for part in get_args(annotation))
 
 
 def _refusal(where: str, detail: str) -> ComputeError:
     return ComputeError(
         ErrorCode.INVALID_INPUT,
-        f"{detail[:-1]} at {where!r}." if where else detail,
+        f"{detail[:-1]} at {shown(where)!r}." if where else detail,
         mend="Correct the input where the pointer says; the method's schema stands in the OpenAPI document.",
-        violations=[Violation(where, detail)],
+        violations=[Violation(shown(where), detail)],
     )

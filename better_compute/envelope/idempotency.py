@@ -13,12 +13,13 @@ from typing import Any, Final, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from better_compute.contract.errors import ComputeError, ErrorCode
-from better_compute.contract.methods import SHOWN_ONCE
+from better_compute.contract.errors import ComputeError, ErrorCode, shown
+from better_compute.envelope.codec import is_secret as _is_secret
 from better_compute.store import idempotency as store
 
 #: What a key may be: visible ASCII without quotes; the draft standard's quotes around it are taken off.
-KEY: Final = re.compile(r"[!#-\[\]-~]{1,255}", re.ASCII)
+MAX_LENGTH: Final = 255
+KEY: Final = re.compile(rf"[!#-\[\]-~]{{1,{MAX_LENGTH}}}", re.ASCII)
 #: Seconds after which a call that met its own twin may be tried again.
 RETRY_AFTER_S: Final = 1
 
@@ -31,7 +32,8 @@ def key_of(header: str) -> str:
     if KEY.fullmatch(key) is None:
         raise ComputeError(
             ErrorCode.INVALID_INPUT,
-            f"The Idempotency-Key {header[:64]!r} is malformed.",
+            f"The Idempotency-Key {shown(header, 64)!r} is malformed: it has {len(key)} characters"
+            f"{'' if len(key) > MAX_LENGTH else ', not all of them allowed'}.",
             mend="Use 1 to 255 visible ASCII characters, a UUID for instance.",
         )
     return key
@@ -133,7 +135,3 @@ def _members(struct: type[msgspec.Struct]) -> dict[str, Any]:
     hints = get_type_hints(struct, include_extras=True)
     return {field.encode_name: hints[field.name] for field in msgspec.structs.fields(struct)}
 
-
-def _is_secret(annotation: Any) -> bool:
-    metadata = getattr(annotation, "__metadata__", ())
-    return any(isinstance(each, msgspec.Meta) and (each.extra_json_schema or {}).get(SHOWN_ONCE) for each in metadata)

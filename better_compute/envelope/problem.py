@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import traceback
 from collections.abc import Iterator
 from typing import Any, Final
@@ -10,9 +11,11 @@ from typing import Any, Final
 import django.db
 import msgspec
 
-from better_compute.contract.errors import ComputeError, ErrorCode
+from better_compute.contract.errors import ComputeError, ErrorCode, shown
 
 CONTENT_TYPE: Final = "application/problem+json"
+#: Most characters of a text in a problem, whatever a method puts into it.
+MAX_TEXT: Final = 1_000
 #: Seconds after which a call refused for storage may be tried again.
 BUSY_RETRY_AFTER_S: Final = 1
 
@@ -30,6 +33,9 @@ _BUSY_STATES: Final = {
     "57P03": "the database is starting",
 }
 
+#: PostgreSQL's ``Key (tenant_id, name)=(t1, x) already exists.``, in any language.
+_UNIQUE_KEY: Final = re.compile(r"\((.+?)\)=\(")
+
 #: The server ended the session; sent during COMMIT it leaves the outcome open.
 _ENDED_STATES: Final = frozenset({"57P01", "57P02"})
 
@@ -45,16 +51,18 @@ def document(error: ComputeError, request_id: str) -> dict[str, Any]:
         "type": f"urn:better-compute:problem:{error.code.value}",
         "title": title(error.code),
         "status": error.status,
-        "detail": error.message,
+        "detail": shown(error.message, MAX_TEXT),
         "instance": request_id,
         "code": error.code.value,
     }
     if error.mend:
-        problem["mend"] = error.mend
+        problem["mend"] = shown(error.mend, MAX_TEXT)
     if error.reason:
         problem["reason"] = error.reason
     if error.violations:
-        problem["errors"] = [{"pointer": entry.pointer, "detail": entry.detail} for entry in error.violations]
+        problem["errors"] = [
+            {"pointer": shown(entry.pointer), "detail": shown(entry.detail, MAX_TEXT)} for entry in error.violations
+        ]
     return problem
 
 
@@ -104,7 +112,7 @@ def _database_refusal(error: BaseException, *, read_only: bool, committing: bool
     if state == "23505":
         return ComputeError(
             ErrorCode.CONFLICT,
-            "A record with this identity exists already.",
+            f"A record with this {_unique_columns(error)} exists already.",
             mend="Read the record that exists, or choose another id.",
         )
     if state in _BUSY_STATES:
@@ -112,6 +120,16 @@ def _database_refusal(error: BaseException, *, read_only: bool, committing: bool
     if lost or (state or "").startswith("08"):
         return _busy("the connection to the database was lost")
     return None
+
+
+def _unique_columns(error: BaseException) -> str:
+    """The columns that may not repeat, from a unique violation's detail; never the values, which may be another's."""
+    for each in _chain(error):
+        detail = getattr(getattr(each, "diag", None), "message_detail", None)
+        match = _UNIQUE_KEY.search(detail) if isinstance(detail, str) else None
+        if match is not None:
+            return shown(match[1])
+    return "identity"
 
 
 def sql_state(error: BaseException) -> str | None:

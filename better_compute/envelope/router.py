@@ -11,7 +11,7 @@ from django.urls import URLPattern, path, re_path
 from django.views.decorators.csrf import csrf_exempt
 
 from better_compute import registry
-from better_compute.contract.errors import ComputeError, ErrorCode
+from better_compute.contract.errors import ComputeError, ErrorCode, shown
 from better_compute.contract.methods import MethodSpec
 from better_compute.envelope import http, reference
 from better_compute.envelope.viewset import ComputeViewSet
@@ -66,7 +66,7 @@ class ComputeRouter:
                 request,
                 ComputeError(
                     ErrorCode.NOT_FOUND,
-                    f"There is no method at {request.path!r}.",
+                    f"There is no method at {shown(request.path)!r}.",
                     mend="The hosted methods are listed by `manage.py authz_matrix` and in the OpenAPI document.",
                 ),
             )

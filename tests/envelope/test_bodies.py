@@ -10,7 +10,10 @@ import pytest
 from django.http import HttpResponse
 from django.test import RequestFactory, override_settings
 
+from better_compute import ComputeError
+from better_compute.contract.errors import Violation
 from better_compute.envelope import http
+from better_compute.envelope.problem import encode
 from better_compute.registry import current
 from tests.envelope.conftest import Caller, count_rows, grown
 
@@ -38,7 +41,8 @@ def problem(response: HttpResponse, status: int, code: str) -> dict[str, Any]:
         (b'{"tenantId": "t1\\n"}', "/tenantId"),
         ('{"tenantId": "t\uff11"}'.encode(), "/tenantId"),
         (b'{"tenantId": "t1", "widgetId": "\\u0000"}', "/widgetId"),
-        (b'{"tenantId": "t1", "extra": "\\ud800"}', ""),
+        (b'{"tenantId": "t1", "extra": "\\ud800"}', "/extra"),
+        (b'{"tenantId": "t1", "extra": [{"a": "\\udc00x"}]}', "/extra/0/a"),
         (b'{"tenantId": "t1", "extra": ' + b"[" * 70 + b"]" * 70 + b"}", ""),
         (b"", "/tenantId"),
     ],
@@ -48,6 +52,43 @@ def test_a_bad_body_is_400_with_a_pointer_and_writes_nothing(caller: Caller, bod
     found = problem(caller.post(PATH, body), 400, "INVALID_INPUT")
     assert found["errors"][0]["pointer"] == pointer
     assert grown(before) == {}
+
+
+def test_a_pattern_that_does_not_match_is_told_with_field_value_and_pattern(caller: Caller) -> None:
+    found = problem(caller.post(PATH, {"tenantId": "t 1"}), 400, "INVALID_INPUT")
+    assert found["errors"] == [
+        {
+            "pointer": "/tenantId",
+            "detail": "Expected `str` matching regex '^[A-Za-z0-9._:-]{1,128}', got 't 1'.",
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"tenantId": "t1", "' + b"u" * 900_000 + b'": 1}',
+        b'{"tenantId": "' + b"!" * 900_000 + b'"}',
+        b'{"tenantId": "t1", "extra": {"' + b"k" * 900_000 + b'": "\\ud800"}}',
+    ],
+    ids=["field", "value", "key"],
+)
+def test_a_long_value_is_not_sent_back_whole(caller: Caller, body: bytes) -> None:
+    response = caller.post(PATH, body)
+    problem(response, 400, "INVALID_INPUT")
+    assert len(response.content) < 3_000
+    assert "\u2026" in response.content.decode()
+
+
+def test_a_long_path_is_not_sent_back_whole(caller: Caller) -> None:
+    response = caller.post("x" * 5_000)
+    problem(response, 404, "NOT_FOUND")
+    assert len(response.content) < 1_500
+
+
+def test_what_a_method_says_is_bounded_too() -> None:
+    error = ComputeError("CONFLICT", "x" * 10_000, violations=[Violation("/" + "y" * 10_000, "z" * 10_000)])
+    assert len(encode(error, "r1")) < 3_000
 
 
 @pytest.mark.parametrize(

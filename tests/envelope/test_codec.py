@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 from msgspec import Meta
 
-from better_compute import ComputeError, Input
+from better_compute import ComputeError, Input, Secret
 from better_compute.envelope import codec
 
 
@@ -205,3 +205,19 @@ def test_what_is_no_whole_number_is_no_integer(text: bytes) -> None:
     with pytest.raises(ComputeError) as caught:
         codec.decode_body(Sized, b'{"size": ' + text + b"}")
     assert caught.value.code == "INVALID_INPUT"
+
+
+class Login(Input):
+    name: Annotated[str, msgspec.Meta(max_length=3)] = ""
+    password: Annotated[Secret, msgspec.Meta(max_length=3)] = ""
+    keys: list[Annotated[Secret, msgspec.Meta(pattern="^k")]] = []
+
+
+def test_a_value_that_is_too_long_is_told_with_its_length_and_a_secret_is_not() -> None:
+    with pytest.raises(ComputeError) as caught:
+        codec.decode_body(Login, b'{"name": "hunter2"}')
+    assert caught.value.violations[0].detail == "Expected `str` of length <= 3, got 'hunter2' of length 7."
+    for body in (b'{"password": "hunter2"}', b'{"keys": ["hunter2"]}'):
+        with pytest.raises(ComputeError) as caught:
+            codec.decode_body(Login, body)
+        assert "hunter2" not in str(caught.value)

@@ -47,6 +47,11 @@ class TestOneAfterAnother:
         again = caller.post(POKE, b'{ "widgetId":"w1",  "tenantId":"t1" }', **{"Idempotency-Key": '"k1"'})
         assert again["Idempotency-Replayed"] == "true"
 
+    def test_a_key_that_is_too_long_is_told_with_its_length(self, caller: Caller) -> None:
+        answer = caller.post(POKE, BODY, **{"Idempotency-Key": "k" * 300})
+        assert answer.status_code == 400
+        assert "it has 300 characters" in json.loads(answer.content)["detail"]
+
     def test_the_same_key_with_another_input_is_refused(self, caller: Caller) -> None:
         caller.post(POKE, BODY, **{"Idempotency-Key": "k1"})
         before = count_rows()

@@ -184,6 +184,13 @@ def test_a_commit_that_fails_is_no_success(caller: Caller) -> None:
             cursor.execute("DROP TABLE deferred_probe")
 
 
+def test_a_unique_violation_names_the_columns_and_no_value(caller: Caller) -> None:
+    assert caller.probe("write").status_code == 200
+    response = caller.probe("write")
+    assert problem(response) == (409, "CONFLICT")
+    assert json.loads(response.content)["detail"] == "A record with this id exists already."
+
+
 def test_an_error_inside_a_savepoint_is_legal(caller: Caller) -> None:
     before = count_rows()
     assert caller.probe("getOrCreate").status_code == 200
