@@ -158,6 +158,11 @@ def _transact(alias: str, act: Act, credential: identity.Credential, decode: Cal
         act.at, act.principal, act.note_use, act.read = opened.at, opened.principal, opened.note_use, opened.read
         if act.on_identified is not None:
             act.on_identified(opened.principal)
+        if opened.refused is not None:
+            act.resource = early.resource or Resource("system", act.spec.dotted)
+            if act.resource.type == "tenant" and names.matches(names.TENANT_ID, act.resource.id):
+                act.tenant_id = act.resource.id
+            raise opened.refused
 
     with transaction.transaction(using=alias, first=first, marked=True):
         input, act.resource = early.outcome()

@@ -36,6 +36,8 @@ class Opened:
     read: Any = None
     #: Notes the use of the token, once the call has ended.
     note_use: Callable[[], None] | None = None
+    #: Why the call is refused although it is known who calls.
+    refused: ComputeError | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,8 @@ class Known:
     """A principal that stands already: of a session, or of a caller in process."""
 
     principal: Principal
+    #: Why a session's request is refused, when it came without its CSRF token or from a foreign origin.
+    refused: ComputeError | None = None
 
     def open(self, alias: str, limits: preamble.Limits) -> Opened:
         """Begin the call. Raises UNAUTHENTICATED when its user is not active."""
@@ -77,7 +81,7 @@ class Known:
         if user is not None and not getattr(user, "is_active", True):
             raise unauthenticated("The user may not call any more.")
         opening = preamble.open_call(alias, limits)
-        return Opened(opening.at, self.principal, opening.read)
+        return Opened(opening.at, self.principal, opening.read, refused=self.refused)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +105,8 @@ def of_request(request: HttpRequest) -> Credential:
     Raises
     ------
     ComputeError
-        UNAUTHENTICATED without either or for a malformed token; ACCESS_DENIED when a session posts without
-        its CSRF token.
+        UNAUTHENTICATED without either or for a malformed token. A session that posts without its CSRF token is
+        refused by the call, which records it: it is known who calls.
     """
     header = request.headers.get("Authorization", "")
     scheme, _, secret = header.partition(" ")
@@ -117,9 +121,7 @@ def of_request(request: HttpRequest) -> Credential:
     user = getattr(request, "user", None)
     if user is None or not user.is_authenticated:
         raise unauthenticated("The call carries neither a bearer token nor a session.")
-    if request.method == "POST":
-        _enforce_csrf(request)
-    return Known(session_principal(user))
+    return Known(session_principal(user), _csrf_refusal(request) if request.method == "POST" else None)
 
 
 def unauthenticated(message: str, *, presented: bool = False) -> ComputeError:
@@ -144,10 +146,14 @@ class _CsrfCheck(CsrfViewMiddleware):
         )
 
 
-def _enforce_csrf(request: HttpRequest) -> None:
+def _csrf_refusal(request: HttpRequest) -> ComputeError | None:
     check = _CsrfCheck(lambda _: HttpResponse())
-    check.process_request(request)
-    check.process_view(request, _no_view, (), {})
+    try:
+        check.process_request(request)
+        check.process_view(request, _no_view, (), {})
+    except ComputeError as error:
+        return error
+    return None
 
 
 def _no_view(request: HttpRequest) -> HttpResponse:

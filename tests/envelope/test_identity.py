@@ -17,7 +17,7 @@ from better_compute.access import Token
 from better_compute.envelope import tokens
 from better_compute.store import clock
 from better_compute.testing import advance_clock
-from tests.envelope.conftest import EVERYTHING, Caller, count_rows, grown, make_user
+from tests.envelope.conftest import EVERYTHING, Caller, audit_rows, count_rows, grown, make_user
 
 pytestmark = pytest.mark.django_db
 
@@ -130,6 +130,27 @@ def test_a_session_needs_its_csrf_token_to_post(db: None) -> None:
     client.cookies["csrftoken"] = "a" * 32
     response = client.post(PATH, {"tenantId": "t1"}, content_type="application/json", headers={"X-CSRFToken": "a" * 32})
     assert response.status_code == 200
+
+
+@pytest.mark.parametrize("headers", [{}, {"Origin": "https://evil.example", "X-CSRFToken": "a" * 32}])
+def test_a_session_that_is_refused_for_its_csrf_token_or_origin_is_recorded_as_denied(
+    db: None, headers: dict[str, str]
+) -> None:
+    client = Client(enforce_csrf_checks=True)
+    user = make_user("olga", is_superuser=True)
+    client.force_login(user)
+    client.cookies["csrftoken"] = "a" * 32
+    before = count_rows()
+    path = PATH.replace("peek", "write")
+    assert client.post(path, {"tenantId": "t1"}, content_type="application/json", headers=headers).status_code == 403
+    assert client.post(path, b"{", content_type="application/json", headers=headers).status_code == 403
+    assert grown(before) == {"compute_audit_events": 2}
+    known, unread = audit_rows()
+    assert [(row["principal"], row["outcome"], row["code"]) for row in (known, unread)] == [
+        (f"user/{user.pk}", "denied", "ACCESS_DENIED")
+    ] * 2
+    assert (known["tenant_id"], known["resource_type"], known["resource_id"]) == ("t1", "tenant", "t1")
+    assert (unread["resource_type"], unread["resource_id"]) == ("system", "plugins.probe.probes.write")
 
 
 def test_a_token_needs_no_csrf_token(caller: Caller) -> None:
