@@ -40,6 +40,9 @@ class Worker(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="up
     hung_ms: Positive = 60_000
     #: How long a stopping worker waits for the keys it is running.
     grace_ms: Count = 10_000
+    #: Whether the database is reached through a pooler in transaction mode: then nothing is set for a session, nothing
+    #: is prepared, and nobody listens; work is found by hints and polls.
+    pooled: bool = False
 
     def __post_init__(self) -> None:
         if 2 * self.tick_ms > self.ttl_ms:
@@ -72,6 +75,8 @@ class Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="uppe
 
     #: Largest body of a call.
     max_body_bytes: Positive = 1_048_576
+    #: How long the body of a call may take to arrive.
+    body_timeout_ms: Positive = 10_000
     #: Longest that one statement of a call may run.
     statement_timeout_ms: Positive = 15_000
     #: How long the answer of a call with an Idempotency-Key is kept.
@@ -89,6 +94,18 @@ class Rate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="uppe
     principal_burst: Count = 0
     tenant_per_minute: Count = 0
     tenant_burst: Count = 0
+
+
+class Observe(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="upper"):
+    """Who may see /metrics and what keeps a process from being ready; by default nobody."""
+
+    #: Bearer token that a monitoring system sends.
+    token: str = ""
+    #: Whether callers on the loopback interface may see it without one.
+    loopback: bool = False
+    #: Address and port at which a worker serves /livez, /readyz and /metrics itself; port 0 serves nothing.
+    host: str = "127.0.0.1"
+    port: int = 0
 
 
 class Settings(msgspec.Struct, frozen=True, rename="upper"):
@@ -125,6 +142,7 @@ class Settings(msgspec.Struct, frozen=True, rename="upper"):
     worker: Worker = Worker()
     call: Call = Call()
     rate: Rate = Rate()
+    observe: Observe = Observe()
 
     @property
     def owner_database(self) -> str:

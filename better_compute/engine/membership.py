@@ -125,7 +125,7 @@ class Membership:
         False when this member is dead: it must stop its runs and join anew.
         """
         sent = self.clock()
-        if not leases.renew(cursor, self.id, self.settings.ttl_ms):
+        if not leases.renew(cursor, self.id, self.settings.ttl_ms, pooled=self.settings.pooled):
             self.distrust()
             return False
         self._agree(leases.held_by(cursor, self.id))

@@ -31,6 +31,8 @@ from better_compute.store.wakeups import Pair
 
 log: Final = logging.getLogger(__name__)
 
+#: The runtimes of this process that have started and not stopped: none, or one outside of tests.
+running: Final[list[Runtime]] = []
 ROLES: Final[tuple[Role, ...]] = ("controllers", "scheduler")
 
 
@@ -100,11 +102,15 @@ class Runtime:
             ("compute-watchdog", self._watchdog.run),
             ("compute-resync", self._resync),
         ):
+            if self.settings.pooled and name == "compute-listener":
+                # A pooler would hand what is heard to nobody, or to somebody else.
+                continue
             self._loops.append(Thread(target=target, name=name, daemon=True))
         for number in range(self.dispatcher.threads):
             self._workers.append(Thread(target=self._work, name=f"compute-worker-{number}", daemon=True))
         for thread in (*self._loops, *self._workers):
             thread.start()
+        running.append(self)
 
     def wake(self, pairs: Iterable[Pair] | None) -> None:
         """Have (kind, shard) pairs looked at now, or with None all of them."""
@@ -123,6 +129,7 @@ class Runtime:
         """Start no more keys, ask the running ones to end, wait up to the grace, give back every lease."""
         if not self._loops:
             return
+        running.remove(self)
         self._forget()
         self._stopped.set()
         self.dispatcher.close()

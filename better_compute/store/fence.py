@@ -6,7 +6,7 @@ then costs less than a statement of its own would cost to send. Elsewhere it is 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import psycopg
@@ -22,6 +22,9 @@ from better_compute.store import leases, mark
 READ_ONLY_SESSION: Final = "_compute_read_only_session"
 #: Set on a connection whose session has prepared the fence.
 PREPARED: Final = "_compute_fence_prepared"
+
+#: On a connection through a pooler: what a fenced transaction sets for itself, by name.
+LOCAL_SETTINGS: Final = "_compute_local_settings"
 
 _NAME: Final = "compute_fence"
 _PREPARE: Final = f"PREPARE {_NAME} (text, text, bigint) AS {leases.FENCE.replace('%s', '${}').format(1, 2, 3)}"
@@ -67,7 +70,8 @@ class Fence:
         session = connection.connection
         prepared = bool(getattr(connection, PREPARED, False)) and len(self.held) == 1
         if prepared not in self._opening:
-            self._opening[prepared] = self._statement(prepared).as_bytes(session)
+            local = getattr(connection, LOCAL_SETTINGS, {})
+            self._opening[prepared] = self._statement(prepared, local).as_bytes(session)
         with connection.wrap_database_errors:
             result = session.pgconn.exec_(self._opening[prepared])
             if session.pgconn.status == ConnStatus.BAD:
@@ -77,8 +81,10 @@ class Fence:
         if result.ntuples != len(self.held):
             raise leases.lost(self.held)
 
-    def _statement(self, prepared: bool) -> sql.Composable:
-        begin = sql.SQL(f"BEGIN READ WRITE; {mark.SET_LOCAL}; ")
+    def _statement(self, prepared: bool, local: Mapping[str, str]) -> sql.Composable:
+        begin: sql.Composable = sql.SQL(f"BEGIN READ WRITE; {mark.SET_LOCAL}; ")
+        for name, value in local.items():
+            begin += sql.SQL("SET LOCAL {} = {}; ").format(sql.Identifier(name), sql.Literal(value))
         if len(self.held) > 1:
             return begin + leases.fence_all_of(self.held)
         [lease] = self.held

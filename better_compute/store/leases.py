@@ -29,7 +29,7 @@ MEMBERS_CHANNEL: Final = "compute_members"
 
 REGISTER = """
 INSERT INTO compute_workers (id, role, host, pid, backend_pid, started_at, expires_at, connections, kinds)
-VALUES (%(id)s, %(role)s, %(host)s, %(pid)s, pg_backend_pid(), compute_now(),
+VALUES (%(id)s, %(role)s, %(host)s, %(pid)s, CASE WHEN NOT %(pooled)s THEN pg_backend_pid() END, compute_now(),
         compute_now() + %(ttl_ms)s * interval '1 millisecond', %(connections)s, %(kinds)s)
 """
 
@@ -41,7 +41,8 @@ ORDER BY name COLLATE "C" ON CONFLICT (name) DO NOTHING
 # A row that has ended stays ended, so a member that slept past its end learns it here.
 RENEW = """
 UPDATE compute_workers
-SET expires_at = compute_now() + %(ttl_ms)s * interval '1 millisecond', backend_pid = pg_backend_pid()
+SET expires_at = compute_now() + %(ttl_ms)s * interval '1 millisecond',
+    backend_pid = CASE WHEN NOT %(pooled)s THEN pg_backend_pid() END
 WHERE id = %(id)s AND expires_at > compute_now()
 """
 
@@ -173,9 +174,18 @@ def names_for(kind: str, shard: int) -> list[str]:
 
 
 def register(
-    cursor: Any, *, id: str, role: str, host: str, pid: int, ttl_ms: int, connections: int, kinds: Iterable[str]
+    cursor: Any,
+    *,
+    id: str,
+    role: str,
+    host: str,
+    pid: int,
+    ttl_ms: int,
+    connections: int,
+    kinds: Iterable[str],
+    pooled: bool = False,
 ) -> None:
-    """Insert a member; its id must be fresh."""
+    """Insert a member; its id must be fresh. ``pooled``: the backend is a pooler's, and says nothing of its life."""
     cursor.execute(
         REGISTER,
         {
@@ -186,6 +196,7 @@ def register(
             "ttl_ms": ttl_ms,
             "connections": connections,
             "kinds": sorted(kinds),
+            "pooled": pooled,
         },
     )
 
@@ -195,9 +206,9 @@ def ensure(cursor: Any, names: Iterable[str]) -> None:
     cursor.execute(ENSURE_LEASES, [sorted(names)])
 
 
-def renew(cursor: Any, id: str, ttl_ms: int) -> bool:
+def renew(cursor: Any, id: str, ttl_ms: int, *, pooled: bool = False) -> bool:
     """Push the member's end ahead; False when it is dead and must register under a new id."""
-    cursor.execute(RENEW, {"id": id, "ttl_ms": ttl_ms})
+    cursor.execute(RENEW, {"id": id, "ttl_ms": ttl_ms, "pooled": pooled})
     return int(cursor.rowcount) == 1
 
 

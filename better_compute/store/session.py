@@ -10,16 +10,17 @@ from __future__ import annotations
 import os
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from time import monotonic
 from typing import Any, Final
 
 import psycopg
-from django.db import connections
+from django.db import connections, transaction
 from django.db.backends.signals import connection_created
 from psycopg import sql
 
+from better_compute import conf
 from better_compute.store import fence
 
 #: For statements of the queue and of membership: the plans the indexes were made for, whatever the statistics say.
@@ -36,12 +37,15 @@ def connect(alias: str, name: str, settings: dict[str, str]) -> psycopg.Connecti
     name
         Shown as ``application_name`` in pg_stat_activity.
     settings
-        Session settings, e.g. ``{"statement_timeout": "3s"}``.
+        Session settings, e.g. ``{"statement_timeout": "3s"}``; none are sent through a pooler, where they would stay
+        behind for the next client. The watchdog bounds statements from this side then.
     """
+    pooled = conf.current().worker.pooled
     params = connections[alias].get_connection_params()
     for key in ("context", "cursor_factory"):
         params.pop(key, None)
-    params["prepare_threshold"] = connections[alias].settings_dict["OPTIONS"].get("prepare_threshold", 2)
+    threshold = connections[alias].settings_dict["OPTIONS"].get("prepare_threshold", 2)
+    params["prepare_threshold"] = None if pooled else threshold
     params["application_name"] = name
     params.setdefault("connect_timeout", 3)
     params.setdefault("keepalives_idle", 5)
@@ -51,7 +55,8 @@ def connect(alias: str, name: str, settings: dict[str, str]) -> psycopg.Connecti
     params.setdefault("target_session_attrs", "read-write")
     connection = psycopg.connect(**params, autocommit=True)
     try:
-        _configure(connection, settings)
+        if not pooled:
+            _configure(connection, settings)
     except BaseException:
         connection.close()
         raise
@@ -74,11 +79,30 @@ def guard_thread(alias: str, settings: dict[str, str]) -> None:
 
 def _on_created(*, connection: Any, **_: Any) -> None:
     guard: tuple[str, dict[str, str]] | None = getattr(_handler, "guard", None)
-    if guard is not None and connection.alias == guard[0]:
+    if guard is None or connection.alias != guard[0]:
+        return
+    if conf.current().worker.pooled:
+        # Nothing of a session may be set, so every transaction says READ ONLY, and every statement is one.
+        connection.connection.read_only = True
+        setattr(connection, fence.LOCAL_SETTINGS, guard[1])
+        setattr(connection, fence.READ_ONLY_SESSION, True)
+        if _in_a_transaction not in connection.execute_wrappers:
+            connection.execute_wrappers.append(_in_a_transaction)
+    else:
         _configure(connection.connection, {**guard[1], "default_transaction_read_only": "on"})
         fence.prepare(connection.connection)
         setattr(connection, fence.READ_ONLY_SESSION, True)
         setattr(connection, fence.PREPARED, True)
+
+
+def _in_a_transaction(
+    execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Mapping[str, Any]
+) -> Any:
+    connection = context["connection"]
+    if connection.in_atomic_block or not connection.get_autocommit():
+        return execute(sql, params, many, context)
+    with transaction.atomic(using=connection.alias):
+        return execute(sql, params, many, context)
 
 
 connection_created.connect(_on_created, dispatch_uid="better_compute.store.session")

@@ -170,12 +170,13 @@ def _read_write(connection: Any, fenced: bool) -> Iterator[None]:
         return
     connection.ensure_connection()
     session = connection.connection
+    before = session.read_only
     session.read_only = False
     try:
         yield
     finally:
         if not session.closed:
-            session.read_only = None
+            session.read_only = before
 
 
 def _disarm(connection: Any) -> None:

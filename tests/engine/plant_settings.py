@@ -14,6 +14,10 @@ COMPUTE = {
         "TICK_MS": int(os.environ.get("PLANT_TICK_MS", "500")),
         "HUNG_MS": int(os.environ.get("PLANT_HUNG_MS", "60000")),
         "RESYNC_MS": int(os.environ.get("PLANT_RESYNC_MS", "300000")),
+        "POOLED": os.environ.get("PLANT_POOLED") == "1",
         "GRACE_MS": int(os.environ.get("PLANT_GRACE_MS", "5000")),
     },
+    "OBSERVE": {"PORT": int(os.environ.get("PLANT_OBSERVE_PORT", "0")), "TOKEN": "t" * 32},
 }
+if os.environ.get("PLANT_POOLED") == "1":
+    DATABASES["default"]["DISABLE_SERVER_SIDE_CURSORS"] = True
