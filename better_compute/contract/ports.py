@@ -54,7 +54,19 @@ class Events(Protocol):
     """The outbox: an event commits with the change it tells of, or not at all."""
 
     def publish(self, *, type: str, tenant_id: str, subject: str, data: Mapping[str, Any]) -> None:
-        """Insert an event in the open transaction. Raises RuntimeError outside one."""
+        """Insert an event in the open transaction.
+
+        In a call on a tenant's resource only that tenant's events; in a call on the installation's, and in a run,
+        any tenant's.
+
+        Raises
+        ------
+        RuntimeError
+            Outside a transaction.
+        ValueError
+            For a malformed type, tenant id or subject, another tenant's id, and data that JSON cannot carry: NaN,
+            an infinity, a NUL character, a lone surrogate, an object of no JSON form.
+        """
         ...
 
 

@@ -31,6 +31,9 @@ class EventsPort:
 
     trace_context: str | None = None
 
+    #: The tenant whose resource the call is about; None where events of every tenant may be published.
+    tenant_id: str | None = None
+
     def publish(self, *, type: str, tenant_id: str, subject: str, data: Mapping[str, Any]) -> None:
         """Insert an event in the open transaction; see the port."""
         for what, pattern, value in (("type", names.EVENT_TYPE, type), ("tenant id", names.TENANT_ID, tenant_id)):
@@ -38,6 +41,11 @@ class EventsPort:
                 raise ValueError(f"Event {what} {value!r} does not match {pattern.pattern}.")
         if not subject:
             raise ValueError(f"Event {type!r} needs a subject such as 'widget/w1'.")
+        if self.tenant_id is not None and tenant_id != self.tenant_id:
+            raise ValueError(
+                f"Event {type!r} is of the tenant {tenant_id!r}, and the call acts in {self.tenant_id!r}; "
+                "publish for ctx.tenant_id, or declare a resource of the installation."
+            )
         outbox.insert(type=type, tenant_id=tenant_id, subject=subject, data=data, trace_context=self.trace_context)
 
 

@@ -313,7 +313,7 @@ def _handle(act: Act, input: Any) -> Any:
         sql=module.sql,
         options=module.options,
         log=module.log,
-        events=EventsPort(act.trace_context),
+        events=EventsPort(act.trace_context, tenant_id=act.tenant_id),
         principal=act.principal,
         tenant_id=act.tenant_id,
         request_id=act.request_id,

@@ -168,6 +168,12 @@ class Probes(ComputeViewSet):
         ctx.events.publish(type="probe.published", tenant_id=input.extra, subject="widget/w1", data={})
         return Answer(value="published")
 
+    @compute_method(action=WRITE, kind="mutation", resource=lambda _: Resource("system", "probe"))
+    def announce(self, ctx: MethodContext, input: Where) -> Answer:
+        """Publish an event of the tenant that the input names, on behalf of the installation."""
+        ctx.events.publish(type="probe.announced", tenant_id=input.tenant_id, subject="widget/w1", data={})
+        return Answer(value="announced")
+
     @compute_method(action=READ, kind="query", resource=tenant)
     def escape(self, ctx: MethodContext, input: Where) -> Answer:
         """Leave the read-only transaction for another, and write."""
