@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from better_compute.contract.generations import require_generation as require_generation
     from better_compute.contract.methods import (
         Catalog as Catalog,
+        Deprecation as Deprecation,
         Empty as Empty,
         Input as Input,
         Output as Output,
@@ -76,6 +77,7 @@ if TYPE_CHECKING:
         Reconciler as Reconciler,
     )
     from better_compute.engine.celery import install_celery as install_celery
+    from better_compute.engine.request_log import RequestIdFilter as RequestIdFilter
     from better_compute.envelope.identity import session_principal as session_principal
     from better_compute.envelope.router import ComputeRouter as ComputeRouter
     from better_compute.envelope.viewset import ComputeViewSet as ComputeViewSet
@@ -105,6 +107,7 @@ _HOME = {
     "better_compute.contract.generations": ("require_generation",),
     "better_compute.contract.methods": (
         "Catalog",
+        "Deprecation",
         "Empty",
         "Input",
         "Output",
@@ -140,6 +143,7 @@ _HOME = {
     ),
     "better_compute.engine.celery": ("install_celery",),
     "better_compute.envelope.identity": ("session_principal",),
+    "better_compute.engine.request_log": ("RequestIdFilter",),
     "better_compute.envelope.router": ("ComputeRouter",),
     "better_compute.envelope.viewset": ("ComputeViewSet",),
     "better_compute.facade": ("compute",),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
 
 import msgspec
@@ -66,6 +67,25 @@ class Catalog:
 
 
 @dataclass(frozen=True, slots=True)
+class Deprecation:
+    """A method that will go. Callers are told by headers (RFC 9745, RFC 8594), the document and the clients.
+
+    Parameters
+    ----------
+    since
+        The day from which it is deprecated.
+    use
+        What to call instead, a dotted name or a sentence.
+    sunset
+        The day from which it may be gone.
+    """
+
+    since: date
+    use: str
+    sunset: date | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class MethodDeclaration:
     """What :func:`compute_method` leaves on the function it decorates."""
 
@@ -73,6 +93,7 @@ class MethodDeclaration:
     kind: MethodKind
     resource: Callable[[Any], Resource]
     also_while: AlsoWhile = frozenset()
+    deprecated: Deprecation | None = None
 
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
@@ -87,6 +108,7 @@ def compute_method(
     kind: MethodKind,
     resource: Callable[[Any], Resource],
     also_while: Iterable[str] = (),
+    deprecated: Deprecation | None = None,
 ) -> Callable[[_Method], _Method]:
     """Offer a method of a ``ComputeViewSet`` over REST and in process.
 
@@ -109,12 +131,16 @@ def compute_method(
         ``deleting``, ``torn_down``, or the string ``"any"`` for a method that judges the state itself. A query may
         always be called while its tenant is suspended. A mutation that removes what blocks a teardown says
         ``("deleting",)``.
+    deprecated
+        Since when, what to use instead, and from when it may be gone.
     """
     # A bare string is iterable too: "any" must not become a set of letters.
     states: AlsoWhile = "any" if also_while == "any" else frozenset(also_while)
 
     def declare(function: _Method) -> _Method:
-        declaration = MethodDeclaration(action=action, kind=kind, resource=resource, also_while=states)
+        declaration = MethodDeclaration(
+            action=action, kind=kind, resource=resource, also_while=states, deprecated=deprecated
+        )
         setattr(function, DECLARATION, declaration)
         return function
 
@@ -154,6 +180,7 @@ class MethodSpec:
     summary: str
     viewset: type[MethodGroup]
     also_while: AlsoWhile = frozenset()
+    deprecated: Deprecation | None = None
 
     @property
     def name(self) -> str:

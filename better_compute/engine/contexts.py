@@ -27,9 +27,10 @@ from better_compute.store.work import WorkRow
 
 @dataclass(frozen=True, slots=True)
 class EventsPort:
-    """Publishes to the outbox, with the trace context of the call that is running."""
+    """Publishes to the outbox, with the trace context and the request id of the call that is running."""
 
     trace_context: str | None = None
+    request_id: str | None = None
 
     #: The tenant whose resource the call is about; None where events of every tenant may be published.
     tenant_id: str | None = None
@@ -46,7 +47,14 @@ class EventsPort:
                 f"Event {type!r} is of the tenant {tenant_id!r}, and the call acts in {self.tenant_id!r}; "
                 "publish for ctx.tenant_id, or declare a resource of the installation."
             )
-        outbox.insert(type=type, tenant_id=tenant_id, subject=subject, data=data, trace_context=self.trace_context)
+        outbox.insert(
+            type=type,
+            tenant_id=tenant_id,
+            subject=subject,
+            data=data,
+            trace_context=self.trace_context,
+            request_id=self.request_id,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from better_compute.contract import names
 from better_compute.contract.errors import ComputeError, ErrorCode, shown
 from better_compute.contract.methods import MethodSpec, Resource
 from better_compute.contract.ports import Expression, Principal
-from better_compute.engine import runs
+from better_compute.engine import request_log, runs
 from better_compute.engine.contexts import BoundMethodContext, EventsPort, module_context, served_port
 from better_compute.envelope import codec, cursors, idempotency, identity, problem
 from better_compute.envelope.authorize import authorizer
@@ -127,6 +127,11 @@ def new_request_id() -> str:
 
 def run(act: Act, credential: identity.Credential, decode: Callable[[], Any]) -> Answer:
     """Run one call through the envelope; every failure leaves as a ComputeError."""
+    with request_log.during(act.request_id):
+        return _run(act, credential, decode)
+
+
+def _run(act: Act, credential: identity.Credential, decode: Callable[[], Any]) -> Answer:
     alias = conf.current().database
     try:
         _refuse_inside_a_run()
@@ -313,7 +318,7 @@ def _handle(act: Act, input: Any) -> Any:
         sql=module.sql,
         options=module.options,
         log=module.log,
-        events=EventsPort(act.trace_context, tenant_id=act.tenant_id),
+        events=EventsPort(act.trace_context, act.request_id, tenant_id=act.tenant_id),
         principal=act.principal,
         tenant_id=act.tenant_id,
         request_id=act.request_id,

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from datetime import UTC, date, datetime
 from typing import Any, Final
 
 from django.http import HttpRequest, HttpResponse, UnreadablePostError
+from django.utils.http import http_date
 
 from better_compute import conf
 from better_compute.contract.errors import ComputeError, ErrorCode
 from better_compute.contract.methods import MethodSpec
 from better_compute.contract.ports import Principal
 from better_compute.envelope import call, codec, idempotency, identity, openapi, problem, rate
+from better_compute.envelope.body import AT_ONCE_S, Arriving
 
 REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._:-]{1,128}", re.ASCII)
 TRACEPARENT: Final = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}", re.ASCII)
@@ -34,12 +37,14 @@ def serve(spec: MethodSpec, request: HttpRequest) -> HttpResponse:
             _refuse_body_headers(request)
             _read_options(act, request)
         credential = identity.of_request(request)
-        answer = call.run(act, credential, _decoder(spec, request))
+        answer = call.run(act, credential, _decoder(spec, request, credential))
     except ComputeError as error:
         if isinstance(error, rate.RateLimited):
             rate_headers = error.level.headers()
         return refuse(request, error, rate_headers)
     response = _respond(request, answer.body, 200, "application/json")
+    for name, value in deprecation(spec).items():
+        response[name] = value
     if answer.replayed:
         response["Idempotency-Replayed"] = "true"
     if act.dry_run:
@@ -90,6 +95,20 @@ def refuse(request: HttpRequest, error: BaseException, headers: Mapping[str, str
     return response
 
 
+def deprecation(spec: MethodSpec) -> dict[str, str]:
+    """``Deprecation`` (RFC 9745) and ``Sunset`` (RFC 8594) of a method that will go."""
+    if spec.deprecated is None:
+        return {}
+    headers = {"Deprecation": f"@{_midnight(spec.deprecated.since)}"}
+    if spec.deprecated.sunset is not None:
+        headers["Sunset"] = http_date(_midnight(spec.deprecated.sunset))
+    return headers
+
+
+def _midnight(day: date) -> int:
+    return int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp())
+
+
 def allowed(spec: MethodSpec | None) -> list[str]:
     """The verbs of a method: queries answer GET besides POST, where a query string can say what they require."""
     return (
@@ -127,10 +146,10 @@ def _trace_context(request: HttpRequest) -> str | None:
     return given if TRACEPARENT.fullmatch(given) else None
 
 
-def _decoder(spec: MethodSpec, request: HttpRequest) -> Callable[[], Any]:
+def _decoder(spec: MethodSpec, request: HttpRequest, credential: identity.Credential) -> Callable[[], Any]:
     if request.method == "GET":
         return lambda: codec.decode_query(spec.input_type, dict(request.GET.lists()))
-    body = _body(request)
+    body = _body(request, credential)
     return lambda: codec.decode_body(spec.input_type, body)
 
 
@@ -152,12 +171,12 @@ def _refuse_body_headers(request: HttpRequest) -> None:
         )
 
 
-def _body(request: HttpRequest) -> bytes:
-    """Read the body, but never more than one byte over the limit, whatever its headers say."""
+def _body(request: HttpRequest, credential: identity.Credential) -> bytes:
+    """Read the body, but never more than one byte over the limit, whatever its headers say, nor for ever."""
     limit = conf.current().call.max_body_bytes
     try:
         # A middleware of the host may have read it already.
-        body = request.body if hasattr(request, "_body") else _read(request, limit + 1)
+        body = request.body if hasattr(request, "_body") else _arrived(request, limit + 1, credential)
     except (UnreadablePostError, OSError):
         raise _incomplete() from None
     if len(body) > limit:
@@ -166,6 +185,24 @@ def _body(request: HttpRequest) -> bytes:
     if len(body) < int(request.META.get("CONTENT_LENGTH") or 0):
         raise _incomplete()
     return body
+
+
+def _arrived(request: HttpRequest, limit: int, credential: identity.Credential) -> bytes:
+    """The body within its time; one that keeps us waiting is waited for only when the credential is good."""
+    if request.META.get("CONTENT_LENGTH", "") in ("", "0"):
+        return _read(request, limit)
+    timeout_s = conf.current().call.body_timeout_ms / 1000
+    arriving = Arriving(lambda: _read(request, limit))
+    if not arriving.within(min(AT_ONCE_S, timeout_s)):
+        call.identify(credential)
+        if not arriving.within(timeout_s - AT_ONCE_S):
+            raise ComputeError(
+                ErrorCode.INVALID_INPUT,
+                f"The body did not arrive within {timeout_s:g} s.",
+                mend="Send the call again, or raise COMPUTE['CALL']['BODY_TIMEOUT_MS'].",
+                reason="BODY_TIMEOUT",
+            )
+    return arriving.whole()
 
 
 def _read(request: HttpRequest, limit: int) -> bytes:

@@ -24,6 +24,8 @@ class Row(msgspec.Struct, frozen=True, rename="camel"):
     action: str
     kind: str
     resource: str
+    #: What to use instead of a method that will go.
+    deprecated: str = ""
 
 
 class Difference(msgspec.Struct, frozen=True, rename="camel"):
@@ -75,6 +77,7 @@ def _row(spec: MethodSpec) -> Row:
         action=spec.action,
         kind=spec.kind,
         resource=resource_type(spec),
+        deprecated=spec.deprecated.use if spec.deprecated else "",
     )
 
 

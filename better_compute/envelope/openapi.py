@@ -81,7 +81,8 @@ def document() -> dict[str, Any]:
         "info": {
             "title": "Better Compute",
             "version": better_compute.__version__,
-            "description": "Every hosted method. Mutations answer POST; queries answer GET too.",
+            "description": "Every hosted method. Mutations answer POST; queries answer GET too, unless they require an "
+            "object. No text may hold a NUL character.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": f"{conf.current().base_url.rstrip('/')}/api/compute"}],
@@ -223,13 +224,21 @@ def _operation(spec: MethodSpec, schemas: _Schemas, operation_id: str) -> dict[s
         "operationId": operation_id,
         "tags": [_tag(spec)],
         "summary": spec.summary,
-        "description": f"Needs `{spec.action}` on a resource of type `{resource_type(spec)}`.",
+        "description": f"Needs `{spec.action}` on a resource of type `{resource_type(spec)}`.{_instead(spec)}",
+        **({"deprecated": True} if spec.deprecated else {}),
         "x-compute": {"module": spec.module, "action": spec.action, "kind": spec.kind},
         "responses": {
             "200": {"description": "The answer.", "headers": _HEADERS, "content": {"application/json": answer}},
             **{str(status): response for status, response in sorted(_REFUSALS.items())},
         },
     }
+
+
+def _instead(spec: MethodSpec) -> str:
+    if spec.deprecated is None:
+        return ""
+    gone = f" It may be gone from {spec.deprecated.sunset}." if spec.deprecated.sunset else ""
+    return f" Deprecated since {spec.deprecated.since}: use {spec.deprecated.use}.{gone}"
 
 
 def _parameters(spec: MethodSpec, schemas: _Schemas) -> Iterator[dict[str, Any]]:

@@ -74,6 +74,7 @@ def _method(
         summary=(inspect.getdoc(function) or "").partition("\n")[0],
         viewset=group,
         also_while=declaration.also_while,
+        deprecated=declaration.deprecated,
     )
 
 

@@ -12,18 +12,25 @@ from django.db import connections
 from better_compute.store import transaction
 
 #: What an event is inserted with, and all that the role that serves may insert.
-COLUMNS: Final = ("type", "tenant_id", "subject", "data", "trace_context")
+COLUMNS: Final = ("type", "tenant_id", "subject", "data", "trace_context", "request_id")
 
-INSERT = f"INSERT INTO compute_outbox ({', '.join(COLUMNS)}) VALUES (%s, %s, %s, %s::jsonb, %s)"  # noqa: S608 - its own columns
+INSERT = f"INSERT INTO compute_outbox ({', '.join(COLUMNS)}) VALUES (%s, %s, %s, %s::jsonb, %s, %s)"  # noqa: S608 - its own columns
 
 
 def insert(
-    *, type: str, tenant_id: str, subject: str, data: Mapping[str, Any], trace_context: str | None = None
+    *,
+    type: str,
+    tenant_id: str,
+    subject: str,
+    data: Mapping[str, Any],
+    trace_context: str | None = None,
+    request_id: str | None = None,
 ) -> None:
     """Insert one event in the open transaction. Takes no lock that another writer waits for."""
     alias = transaction.require_open("ctx.events.publish")
     with connections[alias].cursor() as cursor:
-        cursor.execute(INSERT, [type, tenant_id, subject, _json(type, data), trace_context])
+        text = _json(type, data)
+        cursor.execute(INSERT, [type, tenant_id, subject, text, trace_context, request_id])
 
 
 def _json(type: str, data: Mapping[str, Any]) -> str:

@@ -35,6 +35,7 @@ class TestMatrix:
             "action": "compute:acme:poke",
             "kind": "mutation",
             "resource": "tenant",
+            "deprecated": "",
         } in found["methods"]
 
     def test_a_method_without_a_row_fails_the_check(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -117,14 +117,15 @@ class Poke(BareView):
             Widget.objects.create(id=wanted.widget_id, tenant_id=wanted.tenant_id)
             event = msgspec.json.encode({"widgetId": wanted.widget_id}).decode()
             subject = f"widget/{wanted.widget_id}"
-            cursor.execute(outbox.INSERT, ["acme.widget-poked", wanted.tenant_id, subject, event, None])
-            self.audit(cursor, at, token_id, wanted)
+            request_id = uuid.uuid4().hex
+            cursor.execute(outbox.INSERT, ["acme.widget-poked", wanted.tenant_id, subject, event, None, request_id])
+            self.audit(cursor, at, token_id, wanted, request_id)
             cursor.execute(work.UPSERT, [["acme.widgets"], [wanted.tenant_id], [UNSHARDED], [0]])
             return self.answer(Poked(poked=wanted.widget_id))
 
-    def audit(self, cursor: Any, at: datetime, token_id: Any, wanted: PokeInput) -> None:
+    def audit(self, cursor: Any, at: datetime, token_id: Any, wanted: PokeInput, request_id: str) -> None:
         """Write the same record as our envelope, hash included."""
-        record_id, salt, request_id = uuid.uuid4(), secrets.token_bytes(16), uuid.uuid4().hex
+        record_id, salt = uuid.uuid4(), secrets.token_bytes(16)
         principal = f"token/{token_id}"
         facts = {
             "form": 1,

@@ -112,7 +112,7 @@ def _method(offered: Surface, method: Method, *, asynchronous: bool) -> Iterator
     define, wait = ("async def", "await ") if asynchronous else ("def", "")
     answer = _annotation(offered, method.answer, lenient=True)
     yield f"    {define} {snake(method.name)}({_parameters(offered, method)}) -> {answer}:"
-    yield f'        """{_doc(method.summary or method.dotted)}"""'
+    yield f'        """{"Deprecated. " if method.deprecated else ""}{_doc(method.summary or method.dotted)}"""'
     members = ", ".join(f"{each.name!r}: {snake(each.name)}" for each in method.fields)
     yield f"        input: builtins.dict[str, Any] = {{{members}}}"
     yield f"        answer: {answer} = {wait}self.transport.call("

@@ -1,0 +1,1 @@
+ALTER TABLE compute_outbox DROP COLUMN request_id;
