@@ -15,7 +15,6 @@ from better_compute.contract.errors import ComputeError, ErrorCode
 from better_compute.contract.methods import MethodSpec
 from better_compute.contract.ports import Principal
 from better_compute.envelope import call, codec, idempotency, identity, openapi, problem, rate
-from better_compute.envelope.body import AT_ONCE_S, Arriving
 
 REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._:-]{1,128}", re.ASCII)
 TRACEPARENT: Final = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}", re.ASCII)
@@ -37,7 +36,7 @@ def serve(spec: MethodSpec, request: HttpRequest) -> HttpResponse:
             _refuse_body_headers(request)
             _read_options(act, request)
         credential = identity.of_request(request)
-        answer = call.run(act, credential, _decoder(spec, request, credential))
+        answer = call.run(act, credential, _decoder(spec, request))
     except ComputeError as error:
         if isinstance(error, rate.RateLimited):
             rate_headers = error.level.headers()
@@ -146,10 +145,10 @@ def _trace_context(request: HttpRequest) -> str | None:
     return given if TRACEPARENT.fullmatch(given) else None
 
 
-def _decoder(spec: MethodSpec, request: HttpRequest, credential: identity.Credential) -> Callable[[], Any]:
+def _decoder(spec: MethodSpec, request: HttpRequest) -> Callable[[], Any]:
     if request.method == "GET":
         return lambda: codec.decode_query(spec.input_type, dict(request.GET.lists()))
-    body = _body(request, credential)
+    body = _body(request)
     return lambda: codec.decode_body(spec.input_type, body)
 
 
@@ -171,12 +170,12 @@ def _refuse_body_headers(request: HttpRequest) -> None:
         )
 
 
-def _body(request: HttpRequest, credential: identity.Credential) -> bytes:
-    """Read the body, but never more than one byte over the limit, whatever its headers say, nor for ever."""
+def _body(request: HttpRequest) -> bytes:
+    """Read the body, but never more than one byte over the limit, whatever its headers say."""
     limit = conf.current().call.max_body_bytes
     try:
         # A middleware of the host may have read it already.
-        body = request.body if hasattr(request, "_body") else _arrived(request, limit + 1, credential)
+        body = request.body if hasattr(request, "_body") else _read(request, limit + 1)
     except (UnreadablePostError, OSError):
         raise _incomplete() from None
     if len(body) > limit:
@@ -185,24 +184,6 @@ def _body(request: HttpRequest, credential: identity.Credential) -> bytes:
     if len(body) < int(request.META.get("CONTENT_LENGTH") or 0):
         raise _incomplete()
     return body
-
-
-def _arrived(request: HttpRequest, limit: int, credential: identity.Credential) -> bytes:
-    """The body within its time; one that keeps us waiting is waited for only when the credential is good."""
-    if request.META.get("CONTENT_LENGTH", "") in ("", "0"):
-        return _read(request, limit)
-    timeout_s = conf.current().call.body_timeout_ms / 1000
-    arriving = Arriving(lambda: _read(request, limit))
-    if not arriving.within(min(AT_ONCE_S, timeout_s)):
-        call.identify(credential)
-        if not arriving.within(timeout_s - AT_ONCE_S):
-            raise ComputeError(
-                ErrorCode.INVALID_INPUT,
-                f"The body did not arrive within {timeout_s:g} s.",
-                mend="Send the call again, or raise COMPUTE['CALL']['BODY_TIMEOUT_MS'].",
-                reason="BODY_TIMEOUT",
-            )
-    return arriving.whole()
 
 
 def _read(request: HttpRequest, limit: int) -> bytes:
