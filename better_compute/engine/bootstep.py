@@ -17,6 +17,7 @@ from better_compute import conf, ledger
 from better_compute.contract.errors import ComputeError, ErrorCode
 from better_compute.contract.reconcilers import Role
 from better_compute.engine import hosting
+from better_compute.engine.observing import server
 from better_compute.engine.runtime import ROLES, Runtime, connections_held
 from better_compute.store.failures import describe_failure
 
@@ -100,8 +101,19 @@ class ComputeStep(bootsteps.StartStopStep):  # type: ignore[misc]
         runtime = Runtime(roles, on_join=lambda member: self._consume(worker, queue_of(member)))
         hosting.on_stop(runtime.stop)
         runtime.start()
+        self._observe()
         ComputeStep.runtime = runtime
         log.info("the runtime runs %s", ", ".join(runtime.dispatcher.lanes) or "nothing")
+
+    def _observe(self) -> None:
+        try:
+            stop = server.serve()
+        except OSError as error:
+            # The keys must run even when another process has the port.
+            log.error("nobody can ask this worker how it is: COMPUTE['OBSERVE'] names a port that fails: %s", error)
+            return
+        if stop is not None:
+            hosting.on_stop(stop)
 
     def _migrated(self) -> bool:
         settings = conf.current()

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from threading import get_ident
-from time import monotonic
+from time import monotonic, time
 from typing import Any, Final
 
 import psycopg
@@ -220,6 +220,7 @@ class Turns:
             running.kind, running.keys, running.since, running.reported = lane.name, keys, monotonic(), False
 
     def _count(self, lane: Lane, claims: Sequence[Any], batch: runs.Batch, seconds: float) -> None:
+        began = time() - seconds
         metrics.add_many(
             lane.name,
             claimed=len(claims),
@@ -229,4 +230,6 @@ class Turns:
             retries=len(batch.failed),
             fence_rejections=batch.lost,
             work_duration_seconds=seconds,
+            # Keys wait until their turn begins; the clocks of the two hosts may differ by a little.
+            queue_duration_seconds=max(0.0, sum(began - claimed.due_at.timestamp() for claimed, _ in claims)),
         )

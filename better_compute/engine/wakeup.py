@@ -16,6 +16,7 @@ from time import monotonic
 from typing import Final
 
 from better_compute import conf
+from better_compute.engine.metrics import metrics
 from better_compute.store import transaction
 from better_compute.store.session import Session
 from better_compute.store.wakeups import WORK_CHANNEL, Pair, encode, notify
@@ -44,7 +45,7 @@ class Coalescer:
     """
 
     def __init__(self, name: str, send: Callable[[set[Pair]], None], let_go: Callable[[], None] = lambda: None) -> None:
-        self._name = name
+        self.name = name
         self._send = send
         self._let_go = let_go
         self._thread: Thread | None = None
@@ -60,7 +61,7 @@ class Coalescer:
         with self._changed:
             self._pairs.add((kind, shard))
             if self._thread is None:
-                self._thread = Thread(target=self._run, name=self._name, daemon=True)
+                self._thread = Thread(target=self._run, name=self.name, daemon=True)
                 self._thread.start()
             if len(self._pairs) == 1:
                 self._changed.notify_all()
@@ -101,11 +102,16 @@ class Coalescer:
             except Exception as error:
                 self.failed += 1
                 resting_until = monotonic() + rest
-                log.warning("%s: hints rest for %.0f s, polling goes on: %s", self._name, rest, error)
+                log.warning("%s: hints rest for %.0f s, polling goes on: %s", self.name, rest, error)
                 rest = min(rest * 2, REST_SECONDS[1])
             else:
                 self.sent += 1
                 rest = REST_SECONDS[0]
+
+
+def senders() -> tuple[Coalescer, ...]:
+    """Every sender of this process."""
+    return tuple(_all)
 
 
 def rest() -> None:
@@ -143,3 +149,4 @@ def _close() -> None:
 notifier: Final = Coalescer("compute-notify", _notify, _close)
 os.register_at_fork(after_in_child=_sessions.clear)
 transaction.wake_with(notifier.note)
+transaction.wake_with(lambda kind, shard: metrics.add("adds", kind))

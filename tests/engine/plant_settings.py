@@ -14,6 +14,7 @@ COMPUTE = {
         "TICK_MS": int(os.environ.get("PLANT_TICK_MS", "500")),
         "HUNG_MS": int(os.environ.get("PLANT_HUNG_MS", "60000")),
         "RESYNC_MS": int(os.environ.get("PLANT_RESYNC_MS", "300000")),
+        "POLL_MS": int(os.environ.get("PLANT_POLL_MS", "1000")),
         "POOLED": os.environ.get("PLANT_POOLED") == "1",
         "GRACE_MS": int(os.environ.get("PLANT_GRACE_MS", "5000")),
     },
