@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
 from importlib import import_module
-from typing import Annotated
+from typing import Annotated, Any
 
 import django
 
@@ -29,7 +29,7 @@ from better_compute import (
     doctor,
     registry,
 )
-from better_compute.contract.module import ModuleSpec
+from better_compute.contract.module import ModuleSpec, ProfileDocument
 from better_compute.contract.ports import PageKey
 from better_compute.store import queued, transaction
 
@@ -64,6 +64,21 @@ class HostedModules(Output):
 
     fingerprint: str
     modules: list[HostedModule]
+
+
+class ListProfilesInput(PageInput):
+    """Which profiles: those of one name, or all."""
+
+    name: str | None = None
+
+
+class Profile(Output):
+    """A profile that a hosted module registered."""
+
+    name: str
+    version: str
+    module: str
+    document: dict[str, Any]
 
 
 class RequeueInput(Input):
@@ -123,6 +138,21 @@ class System(ComputeViewSet):
         hosted = registry.current()
         return HostedModules(fingerprint=hosted.fingerprint, modules=[_hosted(spec) for spec in hosted.modules])
 
+    @compute_method(action="compute:system:read", kind="query", resource=lambda _: Resource("system", "installation"))
+    def profiles(self, ctx: MethodContext, input: ListProfilesInput) -> Page[Profile]:
+        """List the profiles of hosted modules by name and version."""
+        known = sorted(
+            ((each, spec.name) for spec in registry.current().modules for each in spec.profiles),
+            key=lambda pair: (pair[0].name, pair[0].version),
+        )
+        wanted = [pair for pair in known if input.name in (None, pair[0].name)]
+
+        def read(after: PageKey | None, limit: int) -> Sequence[tuple[ProfileDocument, str]]:
+            behind = ("", "") if after is None else (str(after[0]), str(after[1]))
+            return [pair for pair in wanted if (pair[0].name, pair[0].version) > behind][:limit]
+
+        return ctx.page(input, read, key=lambda pair: (pair[0].name, pair[0].version), show=_profile)
+
 
 class Work(ComputeViewSet):
     """The work queue."""
@@ -151,6 +181,11 @@ class Work(ComputeViewSet):
                 mend="It may have run already; the work page of the admin lists what is queued.",
             )
         return Requeued(kind=input.kind, key=input.key)
+
+
+def _profile(pair: tuple[ProfileDocument, str]) -> Profile:
+    profile, module = pair
+    return Profile(name=profile.name, version=profile.version, module=module, document=dict(profile.document))
 
 
 def _queued(row: queued.Queued) -> QueuedKey:

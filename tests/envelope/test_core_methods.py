@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import platform
 from datetime import timedelta
@@ -12,6 +13,7 @@ from django.db import connection
 
 import better_compute
 from better_compute import compute, registry
+from better_compute.contract.module import ProfileDocument
 from better_compute.store import transaction
 from better_compute.store.work import WorkRow
 from tests.envelope.conftest import Caller, count_rows, grown
@@ -45,6 +47,28 @@ def test_modules_stand_in_hosted_order(installation: Caller) -> None:
     core, acme = found["modules"][0], next(each for each in found["modules"] if each["name"] == "acme")
     assert (core["label"], core["version"], core["pluginId"]) == ("compute", better_compute.__version__, None)
     assert (acme["label"], acme["pluginId"], acme["methods"], acme["reconcilers"]) == ("plg_acme", "acme", 2, 1)
+
+
+def test_profiles_are_listed_by_name_and_version(installation: Caller) -> None:
+    *others, acme = registry.current().modules
+    offered = [ProfileDocument("small", "2", {"cores": 2}), ProfileDocument("small", "1", {"cores": 1})]
+    large = ProfileDocument("large", "1", {"cores": 64})
+    with registry.override(*others, dataclasses.replace(acme, profiles=(*offered, large))):
+        everything = json.loads(installation.get("system/profiles").content)
+        small = json.loads(installation.get("system/profiles?name=small&limit=1").content)
+        rest = json.loads(installation.get(f"system/profiles?name=small&cursor={small['nextCursor']}").content)
+    assert [(each["name"], each["version"]) for each in everything["items"]] == [
+        ("large", "1"),
+        ("small", "1"),
+        ("small", "2"),
+    ]
+    assert everything["items"][0] == {
+        "name": "large",
+        "version": "1",
+        "module": acme.name,
+        "document": {"cores": 64},
+    }
+    assert [each["document"] for each in small["items"] + rest["items"]] == [{"cores": 1}, {"cores": 2}]
 
 
 def queue(delay: timedelta) -> None:
