@@ -23,12 +23,13 @@ Outcome = Literal["allowed", "denied", "failed"]
 #: Version of the canonical form; a reader of old records branches on it.
 FORM: Final = 1
 
-INSERT = """
-INSERT INTO compute_audit_events
-  (id, at, tenant_id, principal, method, action, resource_type, resource_id, outcome, code, request_id,
-   canonical, salt, leaf_hash)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
-"""
+#: What a record is inserted with, and all that the role that serves may insert.
+COLUMNS: Final = (
+    *("id", "at", "tenant_id", "principal", "method", "action", "resource_type", "resource_id"),
+    *("outcome", "code", "request_id", "canonical", "salt", "leaf_hash"),
+)
+
+INSERT = f"INSERT INTO compute_audit_events ({', '.join(COLUMNS)}) VALUES ({', '.join(['%s'] * len(COLUMNS))})"
 
 _canonical = msgspec.json.Encoder(order="deterministic")
 

@@ -1,19 +1,32 @@
 """What the role that serves may do: the least that serving needs, granted by the owner that migrates.
 
-Tables that ``compute_append_only`` guards can be read and appended to, the ledger, Django's own record of
-migrations and the store's identity only read; nothing can be truncated. Statements are derived from the
+Tables that ``compute_append_only`` guards can be read and appended to, outbox and audit in the columns that the core
+writes; the ledger, Django's own record of migrations and the store's identity can only be read, and of the clock only
+the anchor be written; nothing can be truncated. Statements are derived from the
 difference between what is and what is wanted, so an up-to-date database gets none.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from django.db import transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from better_compute.store.audit import COLUMNS as AUDIT_COLUMNS
+from better_compute.store.outbox import COLUMNS as OUTBOX_COLUMNS
+
 #: Tables that only the migrating role writes.
 READ_ONLY = ("compute_migrations", "compute_store", "django_migrations")
+
+#: Tables of which a role that serves writes some columns only. What the database fills in by itself, an event's id,
+#: its transaction and its time, cannot be given, nor the clock be moved.
+COLUMNS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
+    "compute_clock": ("UPDATE", ("anchored_at",)),
+    "compute_outbox": ("INSERT", OUTBOX_COLUMNS),
+    "compute_audit_events": ("INSERT", AUDIT_COLUMNS),
+}
 
 ROLE = """
 SELECT rolsuper, rolname = current_user, pg_has_role(rolname, current_user, 'MEMBER'),
@@ -28,14 +41,18 @@ FROM pg_roles WHERE rolname = %s
 DIFFERENCES = """
 WITH app AS (SELECT %(role)s::text AS role, current_schema()::text AS schema),
 own AS (
-  SELECT c.oid, c.relname::text AS name, c.relkind
+  SELECT c.oid, c.relname::text AS name, c.relkind, c.relispartition
   FROM pg_class AS c, app
   WHERE c.relnamespace = app.schema::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
     AND pg_has_role(c.relowner, 'USAGE')
 ),
 wanted AS (
   SELECT oid, name, 'TABLE' AS kind, privilege,
-         CASE WHEN name = ANY(%(read_only)s) THEN privilege = 'SELECT'
+         CASE WHEN name = ANY(%(read_only)s) OR name = ANY(%(by_column)s) THEN privilege = 'SELECT'
+              -- A partition is written through its parent, whose columns are what counts.
+              WHEN own.relispartition AND EXISTS (
+                SELECT FROM pg_inherits AS i JOIN pg_class AS parent ON parent.oid = i.inhparent
+                WHERE i.inhrelid = own.oid AND parent.relname = ANY(%(by_column)s)) THEN privilege = 'SELECT'
               WHEN EXISTS (SELECT FROM pg_trigger AS t JOIN pg_proc AS f ON f.oid = t.tgfoid
                            WHERE t.tgrelid = own.oid AND f.proname = 'compute_append_only')
                 THEN privilege IN ('SELECT', 'INSERT')
@@ -54,6 +71,25 @@ SELECT format(CASE WHEN granted THEN 'GRANT %%s ON %%s %%I.%%I TO %%I' ELSE 'REV
 FROM wanted, app WHERE granted <> has
 GROUP BY granted, kind, schema, name, role
 UNION ALL
+SELECT format(CASE WHEN granted THEN 'GRANT %%s (%%s) ON TABLE %%I.%%I TO %%I'
+                   ELSE 'REVOKE %%s (%%s) ON TABLE %%I.%%I FROM %%I' END,
+              privilege, string_agg(quote_ident(attname), ', ' ORDER BY attname), schema, name, role)
+FROM (
+  SELECT own.name, a.attname, privilege, app.schema, app.role,
+         c.owner IS NOT NULL AS granted,
+         -- What comes with the whole table goes with it.
+         has_column_privilege(app.role, own.oid, a.attnum, privilege)
+           AND NOT has_table_privilege(app.role, own.oid, privilege) AS has
+  FROM own CROSS JOIN app
+  JOIN pg_attribute AS a ON a.attrelid = own.oid AND a.attnum > 0 AND NOT a.attisdropped
+  CROSS JOIN unnest(ARRAY['INSERT', 'UPDATE']) AS privilege
+  LEFT JOIN unnest(%(tables)s::text[], %(privileges)s::text[], %(columns)s::text[]) AS c (owner, allowed, attname)
+    ON c.owner = own.name AND c.allowed = privilege AND c.attname = a.attname
+  WHERE own.name = ANY(%(by_column)s)
+) AS by_column
+WHERE granted <> has
+GROUP BY granted, privilege, schema, name, role
+UNION ALL
 SELECT format('GRANT EXECUTE ON ROUTINE %%s TO %%I', f.oid::regprocedure, role)
 FROM pg_proc AS f, app
 WHERE f.pronamespace = app.schema::regnamespace AND pg_has_role(f.proowner, 'USAGE') AND f.prokind IN ('f', 'p')
@@ -69,7 +105,8 @@ WHERE missing.privileges > (
   SELECT count(*) FROM pg_default_acl AS d, aclexplode(d.defaclacl) AS acl
   WHERE d.defaclrole = current_user::regrole AND d.defaclnamespace = app.schema::regnamespace
     AND d.defaclobjtype = missing.kind::"char" AND acl.grantee = quote_ident(app.role)::regrole)
-ORDER BY 1
+-- Taken back first: revoking a table's privilege revokes its columns' too.
+ORDER BY 1 DESC
 """
 
 
@@ -94,7 +131,19 @@ def app_role(connection: BaseDatabaseWrapper, role: str) -> AppRole | None:
 def differences(connection: BaseDatabaseWrapper, role: str) -> list[str]:
     """The GRANT and REVOKE statements that would give ``role`` exactly what it needs; reads only."""
     with connection.cursor() as cursor:
-        cursor.execute(DIFFERENCES, {"role": role, "read_only": list(READ_ONLY)})
+        rows = [(table, privilege, name) for table, (privilege, names) in COLUMNS.items() for name in names]
+        tables, privileges, columns = (list(values) for values in zip(*rows, strict=True))
+        cursor.execute(
+            DIFFERENCES,
+            {
+                "role": role,
+                "read_only": list(READ_ONLY),
+                "by_column": list(COLUMNS),
+                "tables": tables,
+                "privileges": privileges,
+                "columns": columns,
+            },
+        )
         return [statement for (statement,) in cursor.fetchall()]
 
 

@@ -59,6 +59,38 @@ def test_the_app_role_cannot_change_what_is_append_only(app: Callable[..., psyco
             connection.execute("DROP FUNCTION compute_append_only() CASCADE")
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE compute_clock SET clock_offset = interval '1 year'",
+        "INSERT INTO compute_clock DEFAULT VALUES",
+        "DELETE FROM compute_clock",
+        APPEND["compute_outbox"].replace("(type", "(id, type").replace("('a.b'", "(1, 'a.b'"),
+        APPEND["compute_outbox"].replace("(type", "(xid, type").replace("('a.b'", "('3', 'a.b'"),
+        APPEND["compute_outbox"].replace("(type", "(created_at, type").replace("('a.b'", "(now(), 'a.b'"),
+        APPEND["compute_outbox"].replace("compute_outbox", "compute_outbox_default"),
+        APPEND["compute_audit_events"].replace("(tenant_id", "(xid, tenant_id").replace("('t'", "('3', 't'"),
+        APPEND["compute_audit_events"].replace("compute_audit_events", "compute_audit_events_default"),
+    ],
+)
+def test_the_app_role_cannot_write_what_the_database_fills_in(
+    app: Callable[..., psycopg.Connection[Any]], statement: str
+) -> None:
+    with app() as connection, pytest.raises(errors.InsufficientPrivilege):
+        connection.execute(statement)  # type: ignore[arg-type]
+
+
+def test_a_table_privilege_becomes_one_on_columns(host: Host, app: Callable[..., psycopg.Connection[Any]]) -> None:
+    host.run(f"GRANT ALL ON compute_clock, compute_outbox TO {APP_ROLE}")
+    host.run(f"GRANT INSERT (id) ON compute_outbox TO {APP_ROLE}")
+    host.manage("compute_migrate")
+    with app() as connection:
+        connection.execute(APPEND["compute_outbox"])  # type: ignore[arg-type]
+        connection.execute("UPDATE compute_clock SET anchored_at = compute_now()")
+        with pytest.raises(errors.InsufficientPrivilege):
+            connection.execute("UPDATE compute_clock SET clock_offset = interval '1 year'")
+
+
 def test_partitions_are_guarded_like_their_parent(app: Callable[..., psycopg.Connection[Any]]) -> None:
     with app() as connection:
         for name in ("compute_outbox_default", "compute_audit_events_default"):
