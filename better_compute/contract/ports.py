@@ -56,8 +56,8 @@ class Events(Protocol):
     def publish(self, *, type: str, tenant_id: str, subject: str, data: Mapping[str, Any]) -> None:
         """Insert an event in the open transaction.
 
-        In a call on a tenant's resource only that tenant's events; in a call on the installation's, and in a run,
-        any tenant's.
+        In a call on a tenant's resource that tenant's events, and another's only where the caller may do the call's
+        action there too; in a call on the installation's resource, and in a run, any tenant's.
 
         Raises
         ------

@@ -34,6 +34,8 @@ class EventsPort:
 
     #: The tenant whose resource the call is about; None where events of every tenant may be published.
     tenant_id: str | None = None
+    #: Whether the caller might have made the same call in another tenant, one below its own for instance.
+    reaches: Callable[[str], bool] = field(default=lambda _: False, repr=False)
 
     def publish(self, *, type: str, tenant_id: str, subject: str, data: Mapping[str, Any]) -> None:
         """Insert an event in the open transaction; see the port."""
@@ -42,10 +44,10 @@ class EventsPort:
                 raise ValueError(f"Event {what} {value!r} does not match {pattern.pattern}.")
         if not subject:
             raise ValueError(f"Event {type!r} needs a subject such as 'widget/w1'.")
-        if self.tenant_id is not None and tenant_id != self.tenant_id:
+        if self.tenant_id is not None and tenant_id != self.tenant_id and not self.reaches(tenant_id):
             raise ValueError(
                 f"Event {type!r} is of the tenant {tenant_id!r}, and the call acts in {self.tenant_id!r}; "
-                "publish for ctx.tenant_id, or declare a resource of the installation."
+                "whose caller may not do the same there; publish for ctx.tenant_id, or declare a resource of the installation."
             )
         outbox.insert(
             type=type,

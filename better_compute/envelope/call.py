@@ -274,6 +274,12 @@ def _permits(principal: Principal, action: str, resource: Resource, tenant_id: s
     return authorizer().authorize(principal, action, resource, tenant_id).allowed
 
 
+def _reaches(act: Act, tenant_id: str) -> bool:
+    """Whether the caller might have made this call in another tenant too: then it may tell of that tenant."""
+    assert act.principal is not None  # noqa: S101 - the preamble set it
+    return _permits(act.principal, act.spec.action, Resource("tenant", tenant_id), tenant_id)
+
+
 def _owner(resource: Resource) -> str | None:
     """The tenant that owns the resource, None for the installation. Raises NOT_FOUND for what is not there."""
     if resource.type == "system":
@@ -318,7 +324,9 @@ def _handle(act: Act, input: Any) -> Any:
         sql=module.sql,
         options=module.options,
         log=module.log,
-        events=EventsPort(act.trace_context, act.request_id, tenant_id=act.tenant_id),
+        events=EventsPort(
+            act.trace_context, act.request_id, tenant_id=act.tenant_id, reaches=partial(_reaches, act)
+        ),
         principal=act.principal,
         tenant_id=act.tenant_id,
         request_id=act.request_id,

@@ -228,7 +228,7 @@ def _escape(step: str) -> str:
 
 
 def _invalid(message: str, input_type: Any, read: Callable[[], Any]) -> ComputeError:
-    """What msgspec's message says, with the value that a pattern or a length refused; ``read`` gives the whole input."""
+    """What msgspec's message says, with the value that a pattern or a length refused; ``read`` gives the input."""
     text, _, path = message.rpartition(" - at `") if " - at `" in message else (message, "", "")
     where = pointer(path.rstrip("`"))
     for pattern in (_UNKNOWN_FIELD, _MISSING_FIELD):

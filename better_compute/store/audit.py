@@ -29,7 +29,7 @@ COLUMNS: Final = (
     *("outcome", "code", "request_id", "canonical", "salt", "leaf_hash"),
 )
 
-INSERT = f"INSERT INTO compute_audit_events ({', '.join(COLUMNS)}) VALUES ({', '.join(['%s'] * len(COLUMNS))})"
+INSERT = f"INSERT INTO compute_audit_events ({', '.join(COLUMNS)}) VALUES ({', '.join(['%s'] * len(COLUMNS))})"  # noqa: S608 - its own columns
 
 _canonical = msgspec.json.Encoder(order="deterministic")
 

@@ -22,6 +22,12 @@ def test_a_call_publishes_for_its_own_tenant_only(caller: Caller, caplog: pytest
     assert caller.probe("publish", extra="t1").status_code == 200
 
 
+def test_a_caller_who_may_do_the_same_elsewhere_publishes_for_elsewhere(installation: Caller) -> None:
+    before = count_rows()
+    assert installation.probe("publish", extra="t2").status_code == 200
+    assert grown(before)["compute_outbox"] == 1
+
+
 def test_a_call_on_the_installation_publishes_for_any_tenant(installation: Caller) -> None:
     before = count_rows()
     assert installation.post("plugins/probe/probes/announce", {"tenantId": "t2"}).status_code == 200
