@@ -47,7 +47,8 @@ class EventsPort:
         if self.tenant_id is not None and tenant_id != self.tenant_id and not self.reaches(tenant_id):
             raise ValueError(
                 f"Event {type!r} is of the tenant {tenant_id!r}, and the call acts in {self.tenant_id!r}; "
-                "whose caller may not do the same there; publish for ctx.tenant_id, or declare a resource of the installation."
+                "whose caller may not do the same there; publish for ctx.tenant_id, or declare a resource of the "
+                "installation."
             )
         outbox.insert(
             type=type,

@@ -51,6 +51,8 @@ class Act:
     note_use: Callable[[], None] | None = None
     idempotency_key: str | None = None
     dry_run: bool = False
+    #: The input is still on its way: nobody waits for it before it is known who calls.
+    arriving: bool = False
     #: The handler is done and what is left is to commit.
     committing: bool = False
     #: Told who calls, before anything is done for them; may refuse.
@@ -154,7 +156,7 @@ def _run(act: Act, credential: identity.Credential, decode: Callable[[], Any]) -
 def _transact(alias: str, act: Act, credential: identity.Credential, decode: Callable[[], Any]) -> Answer:
     # What a transaction may do cannot be widened again, and a TestCase keeps one open for all its calls.
     read_only = act.spec.kind == "query" and not connections[alias].in_atomic_block
-    early = _Early.of(decode, act.spec)
+    early = _Early() if act.arriving else _Early.of(decode, act.spec)
     act.read_of, reading = _reading(act.spec, early)
     limits = preamble.Limits(conf.current().call.statement_timeout_ms, read_only=read_only, reading=reading)
 
@@ -164,13 +166,12 @@ def _transact(alias: str, act: Act, credential: identity.Credential, decode: Cal
         if act.on_identified is not None:
             act.on_identified(opened.principal)
         if opened.refused is not None:
-            act.resource = early.resource or Resource("system", act.spec.dotted)
-            if act.resource.type == "tenant" and names.matches(names.TENANT_ID, act.resource.id):
-                act.tenant_id = act.resource.id
+            # Its body is not waited for, so the record tells of the method alone.
+            act.resource = Resource("system", act.spec.dotted)
             raise opened.refused
 
     with transaction.transaction(using=alias, first=first, marked=True):
-        input, act.resource = early.outcome()
+        input, act.resource = (_Early.of(decode, act.spec) if act.arriving else early).outcome()
         _authorize(act, act.resource)
         _admit(act)
         claim = _claim(act)
@@ -324,9 +325,7 @@ def _handle(act: Act, input: Any) -> Any:
         sql=module.sql,
         options=module.options,
         log=module.log,
-        events=EventsPort(
-            act.trace_context, act.request_id, tenant_id=act.tenant_id, reaches=partial(_reaches, act)
-        ),
+        events=EventsPort(act.trace_context, act.request_id, tenant_id=act.tenant_id, reaches=partial(_reaches, act)),
         principal=act.principal,
         tenant_id=act.tenant_id,
         request_id=act.request_id,

@@ -34,6 +34,8 @@ def serve(spec: MethodSpec, request: HttpRequest) -> HttpResponse:
     try:
         if request.method == "POST":
             _refuse_body_headers(request)
+            # WSGI tells of no body whether it has arrived, and waits for it as long as its client likes.
+            act.arriving = True
             _read_options(act, request)
         credential = identity.of_request(request)
         answer = call.run(act, credential, _decoder(spec, request))
@@ -148,8 +150,7 @@ def _trace_context(request: HttpRequest) -> str | None:
 def _decoder(spec: MethodSpec, request: HttpRequest) -> Callable[[], Any]:
     if request.method == "GET":
         return lambda: codec.decode_query(spec.input_type, dict(request.GET.lists()))
-    body = _body(request)
-    return lambda: codec.decode_body(spec.input_type, body)
+    return lambda: codec.decode_body(spec.input_type, _body(request))
 
 
 def _refuse_body_headers(request: HttpRequest) -> None:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 
 import pytest
 
@@ -155,6 +155,16 @@ def test_a_client_that_hangs_up_within_its_body_writes_nothing(port: int, poker:
         answer = b"".join(iter(lambda: wire.recv(65_536), b""))
     assert not answer.startswith(b"HTTP/1.1 200")
     assert grown(before) == {}
+
+
+def test_stalled_bodies_of_strangers_hold_no_thread(port: int, poker: Caller) -> None:
+    stranger = Caller("bct_" + "A" * 43, poker.client)
+    with ExitStack() as wires:
+        for _ in range(4):
+            wire = wires.enter_context(closing(socket.create_connection(("127.0.0.1", port), timeout=20)))
+            wire.sendall(head(stranger, "Content-Length: 36") + b"{")
+        status, _ = exchange(port, head(poker, f"Content-Length: {len(BODY)}") + BODY)
+    assert status == 200
 
 
 def test_two_lengths_or_a_length_and_chunks_are_refused(port: int, poker: Caller) -> None:
