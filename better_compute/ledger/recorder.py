@@ -35,6 +35,7 @@ class LedgerRecorder(MigrationRecorder):
         self._running: Migration | None = None
         self._action: ledger_rows.Action = "adopted"
         self._started = 0.0
+        self._ledger_seen = False
 
     @contextmanager
     def running(self, migration: Migration, action: ledger_rows.Action) -> Iterator[None]:
@@ -47,22 +48,23 @@ class LedgerRecorder(MigrationRecorder):
 
     def record_applied(self, app: str, name: str) -> None:
         """Record that a migration stands in the schema."""
-        with transaction.atomic(using=self.connection.alias):
+        # Inside a migration's transaction a savepoint would cost two round trips and protect nothing more.
+        with transaction.atomic(using=self.connection.alias, savepoint=False):
             super().record_applied(app, name)
             # Outside a run Django records a squash because all that it replaces is applied.
             self.append(app, name, self._action, None if self._running else "all that it replaces is applied")
 
     def record_unapplied(self, app: str, name: str) -> None:
         """Record that a migration is out of the schema."""
-        with transaction.atomic(using=self.connection.alias):
+        with transaction.atomic(using=self.connection.alias, savepoint=False):
+            self._ledger_seen = False
             super().record_unapplied(app, name)
             self.append(app, name, self._action if self._running else "reverted")
 
     def append(self, app: str, name: str, action: ledger_rows.Action, reason: str | None = None) -> None:
         """Append a ledger row for a hosted module's migration; other apps have none."""
         owner = self._owners.get(app)
-        # Reverting core/0001 takes the ledger with it.
-        if owner is None or not ledger_rows.exists(self.connection):
+        if owner is None or not self._has_ledger():
             return
         # A squashed name whose file is gone, or one that is pruned, has the sum of what stands for it.
         source = self._shipped.get((app, name)) or self._running
@@ -80,6 +82,11 @@ class LedgerRecorder(MigrationRecorder):
                 duration_ms=round(elapsed * 1000),
             ),
         )
+
+    def _has_ledger(self) -> bool:
+        # Asked until it is there; reverting core/0001 takes it away again.
+        self._ledger_seen = self._ledger_seen or ledger_rows.exists(self.connection)
+        return self._ledger_seen
 
     def _last_checksum(self, ledger_name: str) -> str:
         row = ledger_rows.standings(self.connection).get(ledger_name)
