@@ -18,7 +18,7 @@ class Caller:
         self._handler = WSGIHandler()
         self._token = token
 
-    def post(self, path: str, body: bytes) -> bytes:
+    def post(self, path: str, body: bytes, *, key: str = "") -> bytes:
         """The body of the answer. Raises AssertionError unless it is 200."""
         environ: dict[str, Any] = {
             "REQUEST_METHOD": "POST",
@@ -39,6 +39,8 @@ class Caller:
             "wsgi.multiprocess": True,
             "wsgi.run_once": False,
         }
+        if key:
+            environ["HTTP_IDEMPOTENCY_KEY"] = key
         status: list[str] = []
         response = self._handler(environ, lambda line, headers, exc_info=None: status.append(line))
         answer = b"".join(response)
