@@ -40,7 +40,7 @@ nitpick_ignore_regex = [
         r"|logging|typing|abc|builtins|uuid)(\..*)?",
     ),
     (r"py:.*", r"(?!better_compute)[A-Za-z_.]+"),
-    (r"py:.*", r"better_compute\.(contract|envelope|engine|store|registry|conf|facade|testing|hosting)\..*"),
+    (r"py:.*", r"better_compute\.(admin|contract|envelope|engine|store|registry|conf|facade|testing|hosting)\..*"),
 ]
 suppress_warnings: list[str] = []
 
