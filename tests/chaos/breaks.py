@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from better_compute.store import leases, work
+from better_compute.store import fence, leases, passes, work
 
 GENERATION = " AND queued.generation = ran.generation"
 INCARNATION = " AND queued.id = ran.id"
 FENCE_LOCK = "\nFOR KEY SHARE OF lease"
 TAKEN_LOCK = "FOR UPDATE OF lease SKIP LOCKED"
+FINISHES = ((work, "FINISH_DONE"), (passes, "FINISH_AND_CLAIM"))
+FENCES = ((leases, "FENCE"), (leases, "FENCE_ALL"), (fence, "_PREPARE"))
 UNIQUE_INDEX = "compute_leases_name_epoch_key"
 
 
@@ -22,17 +24,19 @@ def _replace(module: Any, name: str, old: str, new: str) -> None:
 
 
 def _without_generation() -> None:
-    _replace(work, "FINISH_DONE", GENERATION, "")
+    for module, name in FINISHES:
+        _replace(module, name, GENERATION, "")
 
 
 def _without_incarnation() -> None:
     """A finish that matches the generation alone, which a row made anew begins at 1 again."""
-    _replace(work, "FINISH_DONE", INCARNATION, "")
+    for module, name in FINISHES:
+        _replace(module, name, INCARNATION, "")
 
 
 def _without_lock() -> None:
-    for name in ("FENCE", "FENCE_ALL"):
-        _replace(leases, name, FENCE_LOCK, "")
+    for module, name in FENCES:
+        _replace(module, name, FENCE_LOCK, "")
 
 
 def _without_unique() -> None:
