@@ -111,3 +111,20 @@ def commit_to_start(commits: int) -> list[float]:
         time.sleep(0.01)
     # A run may start before COMMIT returns to its caller; it then took no time.
     return [max(0.0, Timed.started[key] - moment) * 1_000 for key, moment in committed.items()]
+
+
+def unheard_to_start(commits: int) -> float:
+    """The longest that one of ``commits`` keys waits for its run when nobody tells the worker, in milliseconds."""
+    serial = next(_serial)
+    committed: dict[str, float] = {}
+    for number in range(commits):
+        key = f"unheard-{serial}-{number}"
+        with connection.cursor() as cursor:
+            work.upsert(cursor, [work.WorkRow("bench.timed", key, -1)])
+        committed[key] = time.perf_counter()
+        time.sleep(0.2)
+    deadline = time.monotonic() + 30
+    while not committed.keys() <= Timed.started.keys():
+        assert time.monotonic() < deadline, "a committed key did not start within 30 s"
+        time.sleep(0.01)
+    return max(Timed.started[key] - moment for key, moment in committed.items()) * 1_000

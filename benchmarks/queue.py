@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from django.db import connection
@@ -19,13 +19,16 @@ PATIENCE = 60.0
 
 
 @contextmanager
-def running_engine() -> Iterator[Runtime]:
-    """The runtime of one process with the default settings, joined and holding its leases."""
+def running_engine(*, patient: bool = True) -> Iterator[Runtime]:
+    """The runtime of one process with the default settings; ``patient`` waits until it holds its leases."""
     with registry.override(*registry.current().modules, module()):
         runtime = Runtime(["controllers"])
         runtime.start()
         try:
-            wait_until(lambda: all(membership.holds for membership in runtime.memberships), "the member holds no lease")
+            if patient:
+                wait_until(
+                    lambda: all(membership.holds for membership in runtime.memberships), "the member holds no lease"
+                )
             yield runtime
         finally:
             runtime.stop()
@@ -33,8 +36,12 @@ def running_engine() -> Iterator[Runtime]:
 
 def fill(kind: str, keys: int) -> None:
     """Put ``keys`` due keys into the table, in one statement and without waking anybody."""
+    enqueue(kind, [f"{kind}-{number:06}" for number in range(keys)])
+
+
+def enqueue(kind: str, names: Sequence[str]) -> None:
+    """Put due keys into the table, in one statement and without waking anybody."""
     hosted = registry.current().reconcilers.get(kind)
-    names = [f"{kind}-{number:06}" for number in range(keys)]
     rows = [work.WorkRow(kind, name, shard_for(hosted, name) if hosted else -1) for name in names]
     with connection.cursor() as cursor:
         work.upsert(cursor, rows)

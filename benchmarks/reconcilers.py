@@ -54,6 +54,18 @@ class WriteMany(BatchReconciler):
         return {}
 
 
+class Spread(BatchReconciler):
+    """Notes how many keys each member ran."""
+
+    name = "bench.spread"
+    shard_by = "node"
+
+    def run_many(self, ctx: ReconcileContext, keys: Sequence[str]) -> Mapping[str, Outcome]:
+        with ctx.sql.transaction(), connection.cursor() as cursor:
+            cursor.execute("INSERT INTO bench_spread (holder, keys) VALUES (%s, %s)", [ctx.lease.holder, len(keys)])
+        return {}
+
+
 class Timed(Reconciler):
     """Notes when each key's run started."""
 
@@ -74,5 +86,5 @@ def module() -> ModuleSpec:
         name="bench",
         path="benchmarks.reconcilers",
         label="bench",
-        reconcilers=(NoOp(), ShardedNoOp(), WriteEach(), WriteMany(), Timed()),
+        reconcilers=(NoOp(), ShardedNoOp(), WriteEach(), WriteMany(), Spread(), Timed()),
     )

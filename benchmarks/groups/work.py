@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from django.core.management import call_command
 from django.db import connection
 
-from benchmarks import enqueue, queue
+from benchmarks import claims, enqueue, members, queue
 from benchmarks.harness import Contest, Figure, Group
 from benchmarks.peers import bare_psycopg, celery_per_key, pgqueuer
 from benchmarks.peers.bare_psycopg import Holder
@@ -17,7 +17,7 @@ from better_compute.engine.runtime import Runtime
 from better_compute.store.work import Claimed
 
 KEYS = 6_000
-WRITES = 300
+WRITES = 400
 BATCHED = 3_000
 JOBS = 1_000
 TASKS = 200
@@ -36,6 +36,7 @@ def prepared(*, full: bool) -> Iterator[Group]:
     call_command("compute_migrate", verbosity=0)
     with connection.cursor() as cursor:
         cursor.execute("CREATE TABLE bench_rows (key text PRIMARY KEY, runs integer NOT NULL DEFAULT 0)")
+        cursor.execute("CREATE TABLE bench_spread (holder text NOT NULL, keys integer NOT NULL)")
         for kind in ("bench.write-each", "bench.write-many", "bare.no-op"):
             cursor.execute(
                 "INSERT INTO bench_rows (key) SELECT %s || '-' || to_char(n, 'FM000000') FROM generate_series(0, %s) n",
@@ -45,12 +46,15 @@ def prepared(*, full: bool) -> Iterator[Group]:
         runtime = stack.enter_context(queue.running_engine())
         bare = stack.enter_context(bare_psycopg.holder("bare.no-op"))
         celery = stack.enter_context(celery_per_key.worker())
+        others = stack.enter_context(members.members())
         yield Group(
             [
                 *drains(runtime, bare, celery, scale),
                 *writes(runtime, bare, scale),
                 *enqueues(scale),
                 *latencies(scale),
+                *scans(runtime, bare, full=full),
+                *movements(others, full=full),
             ]
         )
 
@@ -66,7 +70,6 @@ def drains(runtime: Runtime, bare: Holder, celery: celery_per_key.Worker, scale:
             "PgQueuer": lambda: pgqueuer.drain(JOBS * scale),
             "Celery": lambda: celery.drain(TASKS * scale),
         },
-        rounds=7,
         configuration={
             "ours": f"{ENGINE}; not sharded, no-op handler",
             "bare psycopg": bare_psycopg.CONFIGURATION,
@@ -137,7 +140,6 @@ def enqueues(scale: int) -> list[Figure]:
         "bulk enqueue, 1,000 per transaction",
         "keys/s",
         {"ours": clean(enqueue.bulk_ours), "bare SQL": clean(enqueue.bulk_bare)},
-        rounds=7,
         configuration={
             "ours": "ctx.work.enqueue_many in our transaction, new keys, one connection",
             "bare SQL": "psycopg: BEGIN, the same upsert with sorted arrays, COMMIT",
@@ -174,10 +176,73 @@ def latencies(scale: int) -> list[Figure]:
     configuration = {"ours": f"{ENGINE}; one enqueue a transaction, every 20 ms, committed in the worker's process"}
     middle = Contest("commit to start of run, p50", "ms", {"ours": percentile(0.50)}, configuration=configuration)
     late = Contest("commit to start of run, p99", "ms", {"ours": percentile(0.99)}, configuration=configuration)
+    unheard = Contest(
+        "commit to start of run, unheard",
+        "ms",
+        {"ours": lambda: enqueue.unheard_to_start(5)},
+        configuration={
+            "ours": f"{ENGINE}; the key is written by SQL alone, so that only a poll finds it; longest of 5"
+        },
+    )
     return [
         Figure("work: commit to start of run, p50", middle, None, "<= 15 ms"),
         Figure("work: commit to start of run, p99", late, None, "<= 100 ms"),
+        Figure("work: commit to start of run, broker and LISTEN off", unheard, None, "<= 1,300 ms"),
     ]
+
+
+def scans(runtime: Runtime, bare: Holder, *, full: bool) -> list[Figure]:
+    """What a claim has to pass over."""
+    pair = claims.Pair(bare)
+    parked = Contest(
+        "claim p50 of 100 due keys on 256 shards",
+        "us",
+        {
+            "ours": lambda: pair.p50("parked"),
+            "nothing parked": lambda: pair.p50("empty"),
+        },
+        configuration={
+            "ours": "100,000 keys of the kind on the same shards are due tomorrow; claims from both tables in turn"
+        },
+    )
+    figures = [Figure("work: claim beside 100,000 parked keys", parked, "nothing parked", "<= 1.2 x")]
+    if full:
+        held = Contest(
+            "claim while xmin is held",
+            "ms",
+            {"ours": lambda: claims.held_back(runtime, 120)},
+            warm_up=0,
+            configuration={
+                "ours": "2 minutes of 1,000 keys/s over 256 shards under an old snapshot; p50 of the last 30 s"
+            },
+        )
+        figures.append(Figure("work: claim p50 while xmin is held for 2 minutes", held, None, "<= 10 ms"))
+    return figures
+
+
+def movements(others: members.Members, *, full: bool) -> list[Figure]:
+    """Shards that change hands, in seconds of the database's clock, with the default TTL of 10 s and tick of 2 s."""
+
+    def figure(name: str, measure: Callable[[], float], bar: str) -> Figure:
+        contest = Contest(
+            name, "s", {"ours": measure}, warm_up=0, configuration={"ours": "two processes share 256 shards"}
+        )
+        return Figure(f"work: {name}", contest, None, bar)
+
+    figures = [
+        figure("join", others.join, "<= 2 s"),
+        figure("graceful leave", others.leave, "<= 0.5 s"),
+    ]
+    if full:
+        figures += [figure("kill -9", others.die, "<= 3 s"), figure("host lost", others.vanish, "<= 11 s")]
+        spread = Contest(
+            "busiest of 20 members",
+            "of even",
+            {"ours": others.spread},
+            configuration={"ours": "100,000 keys, run_many"},
+        )
+        figures.append(Figure("work: 100,000 keys over 20 processes", spread, None, "<= 1.25 of even"))
+    return figures
 
 
 def ours(runtime: Runtime, kind: str, keys: int) -> Callable[[], float]:
