@@ -134,4 +134,3 @@ def _is_struct(annotation: Any) -> bool:
 def _members(struct: type[msgspec.Struct]) -> dict[str, Any]:
     hints = get_type_hints(struct, include_extras=True)
     return {field.encode_name: hints[field.name] for field in msgspec.structs.fields(struct)}
-
