@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,20 +34,24 @@ pidfile = {folder}/pid
 
 
 @pytest.fixture
-def pooled(host: Host, tmp_path: Path) -> Iterator[dict[str, object]]:
+def folder() -> Iterator[Path]:
+    """A folder that an ordinary user can reach and write to; pytest's own can be root's alone."""
+    folder = Path(tempfile.mkdtemp(prefix="pgbouncer"))
+    # PgBouncer gives root up and then writes its log here.
+    folder.chmod(0o777)
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def pooled(host: Host, folder: Path) -> Iterator[dict[str, object]]:
     """The host's database behind a pooler that gives each transaction whichever backend is free."""
-    folder = tmp_path / "pgbouncer"
-    folder.mkdir()
     port = free_port()
     server = {"HOST": "localhost", "PORT": 5432, "USER": "", "PASSWORD": "", **host.server}
     folder.joinpath("ini").write_text(CONFIG.format(**server, listen=port, folder=folder))
     command = [shutil.which("pgbouncer") or "", str(folder / "ini")]
     if os.geteuid() == 0:
         # PgBouncer refuses to run as root.
-        folder.chmod(0o777)
-        for path in tmp_path.parents[:2]:
-            path.chmod(path.stat().st_mode | 0o011)
-        tmp_path.chmod(0o711)
         command[1:1] = ["-u", "nobody"]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
