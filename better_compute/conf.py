@@ -75,8 +75,6 @@ class Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="uppe
 
     #: Largest body of a call.
     max_body_bytes: Positive = 1_048_576
-    #: How long the body of a call may take to arrive.
-    body_timeout_ms: Positive = 10_000
     #: Longest that one statement of a call may run.
     statement_timeout_ms: Positive = 15_000
     #: How long the answer of a call with an Idempotency-Key is kept.

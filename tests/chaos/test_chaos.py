@@ -51,10 +51,10 @@ def test_every_rule_that_can_be_left_out_is_there_to_be_left_out() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("rule", "found"), [("generation", "lost"), ("lock", "losers"), ("unique", "losers")])
-def test_the_harness_finds_a_rule_that_is_left_out(rule: str, found: str) -> None:
-    answer = hold("--seconds", "30", "--break", rule)
-    counted = re.search(rf"\b{found}=(\d+)", answer.stdout)
+def test_the_harness_finds_the_generation_left_out() -> None:
+    """The rules that take a rarer coincidence are left out in the simulation, which finds each of them every time."""
+    answer = hold("--seconds", "30", "--break", "generation")
+    counted = re.search(r"\blost=(\d+)", answer.stdout)
     assert answer.returncode == 1, answer.stdout + answer.stderr
     assert counted is not None, answer.stdout + answer.stderr
     assert int(counted[1]) > 0, answer.stdout

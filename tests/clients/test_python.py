@@ -7,8 +7,10 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import pytest
@@ -21,9 +23,16 @@ from better_compute.store import transaction
 from better_compute.store.work import WorkRow
 from tests.clients.conftest import Case, Running, cases, still
 
+T = TypeVar("T")
 ROOT = Path(__file__).parents[2]
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def run(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run it to its end in a thread of its own: the browser's tests leave a loop behind in the main one."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, coroutine).result()
 
 
 def function(client: Any, case: Case) -> Any:
@@ -67,7 +76,7 @@ def test_every_method_answers_under_asyncio(running: Running, generated: Any) ->
                 else:
                     await function(client, case)(**arguments(case))
 
-    asyncio.run(call_all())
+    run(call_all())
 
 
 def test_an_iterator_walks_all_pages(running: Running, generated: Any) -> None:
@@ -81,7 +90,7 @@ def test_an_iterator_walks_all_pages(running: Running, generated: Any) -> None:
         async with AsyncTransport(running.url, running.token) as transport:
             return [each.key async for each in generated.AsyncClient(transport).work.list_all(limit=3)]
 
-    assert asyncio.run(walk()) == keys
+    assert run(walk()) == keys
 
 
 def test_a_call_repeated_under_its_key_has_its_effect_once(running: Running, generated: Any) -> None:

@@ -46,7 +46,9 @@ class Databases:
 
     def _drop(self, name: str) -> None:
         with connect(self.server, "postgres") as connection:
-            connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
+            # A host's own test run that was refused leaves its test database behind.
+            for each in (name, f"test_{name}"):
+                connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(each)))
         self._names.discard(name)
 
     def close(self) -> None:
