@@ -165,6 +165,7 @@ def test_the_broker_wants_its_password_and_listens_on_the_loopback_only(place: P
         child.stop()
 
 
+@pytest.mark.slow
 @pytest.mark.needs("root", "python-for-everyone")
 def test_an_ordinary_user_can_start_both(python_for_everyone: str) -> None:
     home = Path(tempfile.mkdtemp(prefix="better-compute-"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -46,10 +47,19 @@ SELECT pg_backend_pid(), current_setting('default_transaction_read_only'), curre
 
 
 @pytest.fixture
-def pooled_url(owner_url: str, tmp_path: Path) -> Iterator[str]:
+def folder() -> Iterator[Path]:
+    """A folder that an ordinary user can reach and write to; pytest's own can be root's alone."""
+    folder = Path(tempfile.mkdtemp(prefix="pgbouncer"))
+    # PgBouncer gives root up and then writes its log here.
+    folder.chmod(0o777)
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def pooled_url(owner_url: str, folder: Path) -> Iterator[str]:
     """The test database behind a pooler that gives each transaction whichever backend is free."""
-    parts, listen, folder = urlsplit(owner_url), free_port(), tmp_path / "pgbouncer"
-    folder.mkdir()
+    parts, listen = urlsplit(owner_url), free_port()
     folder.joinpath("ini").write_text(
         CONFIG.format(
             host=parts.hostname,
@@ -64,10 +74,6 @@ def pooled_url(owner_url: str, tmp_path: Path) -> Iterator[str]:
     command = [shutil.which("pgbouncer") or "", str(folder / "ini")]
     if os.geteuid() == 0:
         # PgBouncer refuses to run as root.
-        folder.chmod(0o777)
-        for path in tmp_path.parents[:2]:
-            path.chmod(path.stat().st_mode | 0o011)
-        tmp_path.chmod(0o711)
         command[1:1] = ["-u", "nobody"]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     url = urlunsplit(parts._replace(netloc=f"{parts.username}:{parts.password}@127.0.0.1:{listen}"))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import psycopg
+import pytest
+
 from tests.ledger.catalog import snapshot
 from tests.ledger.host import Host, run_sql, table
 
@@ -196,9 +199,11 @@ def test_doctor_names_interrupted_migrations_and_invalid_indexes(host: Host) -> 
         "INSERT INTO compute_migrations (owner, name, action, checksum, version)"
         " VALUES ('acme', 'acme/0002_index', 'started', repeat('0', 64), '1')"
     )
-    host.run("CREATE INDEX half ON plg_acme_one (id)")
-    with host.connect(user="postgres", password=None) as superuser:
-        superuser.execute("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'half'::regclass")
+    host.run("INSERT INTO plg_acme_one DEFAULT VALUES")
+    host.run("INSERT INTO plg_acme_one DEFAULT VALUES")
+    # Concurrently made and failed: PostgreSQL leaves the index behind, invalid.
+    with pytest.raises(psycopg.errors.UniqueViolation):
+        host.run("CREATE UNIQUE INDEX CONCURRENTLY half ON plg_acme_one ((id * 0))")
     found = doctor(host)
     assert "acme/0002_index" in found["migrations.interrupted"]
     assert "half on plg_acme_one" in found["indexes.invalid"]

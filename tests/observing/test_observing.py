@@ -101,13 +101,14 @@ def test_a_pending_migration_keeps_a_process_from_being_ready(observe: Callable[
     observe(LOOPBACK=True)
     with connection.cursor() as cursor:
         # As if a release with one more migration had been installed.
-        cursor.execute("DELETE FROM django_migrations WHERE app = 'plg_acme'")
+        cursor.execute("UPDATE django_migrations SET app = 'plg_acme_away' WHERE app = 'plg_acme'")
         cursor.execute("ALTER TABLE compute_migrations RENAME TO compute_migrations_away")
     try:
         answer = Client().get("/readyz")
     finally:
         with connection.cursor() as cursor:
             cursor.execute("ALTER TABLE compute_migrations_away RENAME TO compute_migrations")
+            cursor.execute("UPDATE django_migrations SET app = 'plg_acme' WHERE app = 'plg_acme_away'")
     assert answer.status_code == 503
     assert list(answer.json()["problems"]) == ["migrations"]
 

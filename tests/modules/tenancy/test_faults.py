@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
+import subprocess
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import connection, connections
 
 from better_compute import DONE, SYNC_AGAIN, LeaseLost, ModuleContext, compute, registry
 from better_compute.contract.ports import LeaseInfo
@@ -25,34 +25,38 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 LONG = timedelta(minutes=40)
 
 
-def died_at(statement: int) -> bool:
-    """Run one batch in a process of its own that dies, as by SIGKILL, right before its n-th statement.
+#: One batch in a process that dies, as by SIGKILL, right before its n-th statement.
+BATCH = """
+import os, sys
+import django
+django.setup()
+from django.db import connection
+from better_compute import compute
 
-    False when the batch had fewer statements.
-    """
-    connections.close_all()
-    child = os.fork()
-    if child == 0:
-        ran = 0
+ran = 0
+def kill(execute, sql, params, many, context):
+    global ran
+    ran += 1
+    if ran == int(sys.argv[1]):
+        os._exit(9)
+    return execute(sql, params, many, context)
 
-        def kill(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
-            nonlocal ran
-            ran += 1
-            if ran == statement:
-                os._exit(9)
-            return execute(sql, params, many, context)
+with connection.execute_wrapper(kill):
+    compute.jobs["tenancy"].tick()
+"""
 
-        code = 1
-        try:
-            with connection.execute_wrapper(kill):
-                tick()
-            code = 0
-        finally:
-            os._exit(code)
-    _, ended = os.waitpid(child, 0)
-    code = os.waitstatus_to_exitcode(ended)
-    assert code in (0, 9), f"the batch itself failed with exit code {code}"
-    return code == 9
+
+@pytest.fixture
+def died_at(process_env: dict[str, str]) -> Callable[[int], bool]:
+    """Run one batch that dies at a statement; False when it had fewer statements."""
+
+    def batch(statement: int) -> bool:
+        command = [sys.executable, "-c", BATCH, str(statement)]
+        ended = subprocess.run(command, env=process_env, capture_output=True, text=True, timeout=60)
+        assert ended.returncode in (0, 9), ended.stderr
+        return ended.returncode == 9
+
+    return batch
 
 
 def settle() -> None:
@@ -69,7 +73,7 @@ def steps() -> Iterator[int]:
         statement += 1
 
 
-def test_a_worker_killed_at_any_statement_leaves_a_teardown_that_ends_once() -> None:
+def test_a_worker_killed_at_any_statement_leaves_a_teardown_that_ends_once(died_at: Callable[[int], bool]) -> None:
     tried = 0
     for statement in steps():
         tenant = f"t{statement}"
@@ -87,7 +91,7 @@ def test_a_worker_killed_at_any_statement_leaves_a_teardown_that_ends_once() -> 
     assert tried >= 10
 
 
-def test_a_worker_killed_in_every_pass_still_gets_there() -> None:
+def test_a_worker_killed_in_every_pass_still_gets_there(died_at: Callable[[int], bool]) -> None:
     """Each pass dies at a different place; progress that was committed is never lost."""
     Widget.objects.bulk_create(Widget(id=f"t1-{number}", tenant_id="t1") for number in range(250))
     delete("t1")
