@@ -19,6 +19,9 @@ from better_compute.management.migration_progress import MigrationProgress
 
 FIRST, SECOND = Migration("0001_ledger", "compute"), Migration("0002_work", "compute")
 
+#: Nothing that a run prints.
+END = "\x03"
+
 
 class Terminal:
     """A terminal of 40 columns: ``out`` is what a command writes to, ``screen()`` what stands on it."""
@@ -31,8 +34,13 @@ class Terminal:
 
     def screen(self) -> list[str]:
         """The lines as the escape sequences leave them."""
+        # A terminal hands over what was written in pieces of its own; the mark tells that all of it has come.
+        self.file.write(END)
         self.file.flush()
-        text = os.read(self.reading, 65536).decode().replace("\r\n", "\n")
+        text = ""
+        while not text.endswith(END):
+            text += os.read(self.reading, 65536).decode()
+        text = text.removesuffix(END).replace("\r\n", "\n")
         return [re.split(r"\r\x1b\[K", line)[-1] for line in text.split("\n")]
 
 
