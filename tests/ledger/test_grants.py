@@ -234,7 +234,7 @@ def test_a_role_that_owns_a_compute_table_is_refused(host: Host, app: Callable[.
     role = f"owner_{uuid4().hex[:8]}"
     host.run(f"CREATE ROLE {role}")
     try:
-        host.run(f"GRANT {role} TO {host.server['USER']} WITH SET TRUE, INHERIT TRUE")
+        host.run(f"GRANT {role} TO {host.server['USER']}")
         host.run(f"GRANT CREATE ON SCHEMA public TO {role}")
         host.run(f"ALTER TABLE compute_work OWNER TO {role}")
         host.compute["APP_ROLE"] = role
