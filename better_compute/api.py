@@ -31,7 +31,8 @@ from better_compute import (
 )
 from better_compute.contract.module import ModuleSpec, ProfileDocument
 from better_compute.contract.ports import PageKey
-from better_compute.store import queued, transaction
+from better_compute.engine import pausing
+from better_compute.store import pauses, queued, transaction
 
 
 class Versions(Output):
@@ -116,6 +117,46 @@ class QueuedKey(Output):
     last_error_at: datetime | None
 
 
+class ScopeInput(Input):
+    """A reconciler by its name, or a member by its id; exactly one of them."""
+
+    kind: Annotated[str, Meta(pattern=r"^[a-z][a-z0-9._-]{0,63}$(?!\n)")] | None = None
+    member: Annotated[str, Meta(min_length=1, max_length=64)] | None = None
+
+
+class PauseInput(ScopeInput, kw_only=True):
+    """What to pause, and why, for whoever sees it."""
+
+    reason: Annotated[str, Meta(min_length=1, max_length=500)]
+
+
+class Paused(Output):
+    """A paused reconciler or member: the one that is null is not meant."""
+
+    kind: str | None
+    member: str | None
+    reason: str
+    paused_by: str
+    paused_at: datetime
+
+
+class AllPaused(Output):
+    """Everything that is paused, reconcilers first."""
+
+    paused: list[Paused]
+
+
+class Resumed(Output):
+    """What goes on."""
+
+    kind: str | None
+    member: str | None
+
+
+def _scope(input: ScopeInput) -> Resource:
+    return Resource("system", f"pause/{pausing.scope_of(kind=input.kind, member=input.member)}")
+
+
 class System(ComputeViewSet):
     """The installation itself."""
 
@@ -181,6 +222,40 @@ class Work(ComputeViewSet):
                 mend="It may have run already; the work page of the admin lists what is queued.",
             )
         return Requeued(kind=input.kind, key=input.key)
+
+    @compute_method(action="compute:work:pause", kind="mutation", resource=_scope)
+    def pause(self, ctx: MethodContext, input: PauseInput) -> Paused:
+        """Start no more keys of a reconciler, or on a member; what runs ends by itself, and keys wait."""
+        scope = pausing.scope_of(kind=input.kind, member=input.member)
+        pausing.require_known(scope)
+        pausing.pause(scope, reason=input.reason, by=ctx.principal.id)
+        return next(_paused(each) for each in pausing.paused() if each.scope == scope)
+
+    @compute_method(action="compute:work:pause", kind="mutation", resource=_scope)
+    def resume(self, ctx: MethodContext, input: ScopeInput) -> Resumed:
+        """Let a paused reconciler or member go on, also one that is hosted or lives no more."""
+        scope = pausing.scope_of(kind=input.kind, member=input.member)
+        if not pausing.resume(scope):
+            raise ComputeError(
+                ErrorCode.NOT_FOUND, f"{scope} is not paused.", mend="work.paused lists what is.", reason="NOT_PAUSED"
+            )
+        return Resumed(kind=input.kind, member=input.member)
+
+    @compute_method(action="compute:work:read", kind="query", resource=lambda _: Resource("system", "work"))
+    def paused(self, ctx: MethodContext) -> AllPaused:
+        """List what is paused, by whom and why."""
+        return AllPaused(paused=[_paused(each) for each in pausing.paused()])
+
+
+def _paused(pause: pauses.Pause) -> Paused:
+    what, _, name = pause.scope.partition(":")
+    return Paused(
+        kind=name if what == "kind" else None,
+        member=name if what == "member" else None,
+        reason=pause.reason,
+        paused_by=pause.by,
+        paused_at=pause.since,
+    )
 
 
 def _profile(pair: tuple[ProfileDocument, str]) -> Profile:

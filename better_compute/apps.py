@@ -15,7 +15,9 @@ class BetterCompute(ComputeModule):
     label = "compute"
     verbose_name = "Better Compute"
     module_name = "core"
-    catalog = Catalog(actions=["compute:system:read", "compute:work:read", "compute:work:requeue"])
+    catalog = Catalog(
+        actions=["compute:system:read", "compute:work:read", "compute:work:requeue", "compute:work:pause"]
+    )
 
     def ready(self) -> None:
         """Register the system checks, and keep one Django permission for every action of the catalog."""

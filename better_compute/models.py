@@ -251,3 +251,59 @@ class AuditEvent(ReadModel):
 
     def __str__(self) -> str:
         return f"{self.method} {self.outcome}"
+
+
+class IdempotencyRecord(ReadModel):
+    """An answer kept for an Idempotency-Key. The table's key is (principal, tenant, method, key)."""
+
+    key = models.TextField(primary_key=True)
+    principal = models.TextField()
+    tenant_id = models.TextField()
+    method = models.TextField()
+    request_id = models.TextField()
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+
+    objects = ReadOnlyManager()
+
+    class Meta:
+        managed = False
+        db_table = "compute_idempotency"
+        default_permissions = ("view",)
+        verbose_name = "idempotency record"
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.key}"
+
+
+class Pause(ReadModel):
+    """What an operator has paused: ``kind:<reconciler>`` or ``member:<id>``."""
+
+    scope = models.TextField(primary_key=True)
+    reason = models.TextField()
+    paused_by = models.TextField()
+    paused_at = models.DateTimeField()
+
+    objects = ReadOnlyManager()
+
+    class Meta:
+        managed = False
+        db_table = "compute_pauses"
+        default_permissions = ("view",)
+
+    def __str__(self) -> str:
+        return self.scope
+
+
+class RateLimit(models.Model):
+    """Has no table: rate limits stand in the settings and their levels in a store; this carries the page's permission."""
+
+    bucket = models.TextField(primary_key=True)
+
+    class Meta:
+        managed = False
+        default_permissions = ("view",)
+        verbose_name = "rate limit"
+
+    def __str__(self) -> str:
+        return self.bucket

@@ -19,7 +19,7 @@ from better_compute.store.wakeups import notify
 def scope_of(*, kind: str | None, member: str | None) -> str:
     """The scope of a kind or a member. Raises INVALID_INPUT unless exactly one is given."""
     if (kind is None) == (member is None):
-        raise ComputeError(ErrorCode.INVALID_INPUT, "Name either a kind or a member.", mend="Use --kind or --member.")
+        raise ComputeError(ErrorCode.INVALID_INPUT, "Name either a kind or a member.", mend="Name one of the two.")
     return f"kind:{kind}" if member is None else f"member:{member}"
 
 

@@ -19,6 +19,7 @@ CLEARED: Final = (
     "compute_seal_keys",
     "compute_work",
     "compute_pauses",
+    "compute_queue_history",
     "compute_leases",
     "compute_workers",
     "compute_processes",

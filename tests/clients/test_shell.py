@@ -96,7 +96,8 @@ class TestOverHttp:
         ]
 
     def test_completion_of_methods_fields_and_options(self, run: Any) -> None:
-        assert run("--complete", "--", "work.")[1].split() == ["work.list", "work.requeue"]
+        offered = ["work.list", "work.pause", "work.paused", "work.requeue", "work.resume"]
+        assert run("--complete", "--", "work.")[1].split() == offered
         assert run("--complete", "--", "work.requeue", "")[1].split() == ["kind=", "key="]
         assert run("--complete", "--", "work.requeue", "kind=a", "k")[1].split() == ["key="]
         assert run("--complete", "--", "work.requeue", "--dry")[1].split() == ["--dry-run"]
@@ -116,7 +117,7 @@ class TestOverHttp:
         program.write_text(f'#!/bin/sh\nexec {sys.executable} -m better_compute.client.cli "$@"\n')
         program.chmod(0o755)
         script = (
-            'eval "$(better-compute --completion bash)"; COMP_WORDS=(better-compute work.re); COMP_CWORD=1; '
+            'eval "$(better-compute --completion bash)"; COMP_WORDS=(better-compute work.req); COMP_CWORD=1; '
             "_better_compute 2>/dev/null; echo ${COMPREPLY[@]}"
         )
         environment = {

@@ -102,7 +102,9 @@ EVERYTHING = (
     "compute:acme:poke",
     "compute:acme:read",
     "compute:system:read",
+    "compute:work:read",
     "compute:work:requeue",
+    "compute:work:pause",
 )
 
 

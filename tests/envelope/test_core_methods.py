@@ -14,9 +14,9 @@ from django.db import connection
 import better_compute
 from better_compute import compute, registry
 from better_compute.contract.module import ProfileDocument
-from better_compute.store import transaction
+from better_compute.store import pauses, transaction
 from better_compute.store.work import WorkRow
-from tests.envelope.conftest import Caller, count_rows, grown
+from tests.envelope.conftest import Caller, MakeCaller, count_rows, grown
 
 pytestmark = pytest.mark.django_db
 
@@ -113,3 +113,46 @@ def test_requeue_refuses_what_can_be_no_key(installation: Caller, kind: str, key
 @pytest.mark.parametrize("method", ["system/version", "system/modules", "system/selfCheck"])
 def test_a_tenants_token_learns_nothing_of_the_installation(caller: Caller, method: str) -> None:
     assert caller.get(method).status_code == 403
+
+
+def paused_scopes(installation: Caller) -> list[tuple[str | None, str | None, str]]:
+    found = json.loads(installation.get("work/paused").content)["paused"]
+    return [(each["kind"], each["member"], each["reason"]) for each in found]
+
+
+def test_a_kind_is_paused_and_resumed_and_both_are_audited(installation: Caller) -> None:
+    before = count_rows()
+    response = installation.post("work/pause", {"kind": "acme.widgets", "reason": "incident 7"})
+    assert response.status_code == 200, response.content
+    assert json.loads(response.content)["pausedBy"].startswith("token/")
+    assert paused_scopes(installation) == [("acme.widgets", None, "incident 7")]
+    assert grown(before)["compute_audit_events"] == 1
+    assert installation.post("work/resume", {"kind": "acme.widgets"}).status_code == 200
+    assert paused_scopes(installation) == []
+    assert grown(before) == {"compute_audit_events": 2}
+
+
+def test_a_member_that_is_gone_can_be_resumed_but_not_paused(installation: Caller) -> None:
+    assert installation.post("work/pause", {"member": "gone", "reason": "x"}).status_code == 404
+    with connection.cursor() as cursor:
+        pauses.pause(cursor, "member:gone", reason="x", by="test")
+    assert paused_scopes(installation) == [(None, "gone", "x")]
+    assert installation.post("work/resume", {"member": "gone"}).status_code == 200
+
+
+def test_what_is_not_paused_cannot_be_resumed(installation: Caller) -> None:
+    response = installation.post("work/resume", {"kind": "acme.widgets"})
+    assert (response.status_code, json.loads(response.content)["code"]) == (404, "NOT_FOUND")
+
+
+@pytest.mark.parametrize("wrong", [{}, {"kind": "acme.widgets", "member": "m"}, {"kind": "Bad!"}, {"member": ""}])
+@pytest.mark.parametrize("method", ["work/pause", "work/resume"])
+def test_exactly_one_of_kind_and_member_is_named(installation: Caller, method: str, wrong: dict[str, str]) -> None:
+    reason = {"reason": "x"} if method == "work/pause" else {}
+    assert installation.post(method, {**wrong, **reason}).status_code == 400
+
+
+def test_pausing_needs_its_own_permission(make_caller: MakeCaller) -> None:
+    requeuer = make_caller(None, "compute:work:requeue", "compute:work:read", name="rita")
+    assert requeuer.post("work/pause", {"kind": "acme.widgets", "reason": "x"}).status_code == 403
+    assert paused_scopes(requeuer) == []

@@ -40,6 +40,8 @@ INPUTS: dict[str, dict[str, Any]] = {
     "system.version": {},
     "system.modules": {},
     "work.requeue": {"kind": "tenancy", "key": "*"},
+    "work.pause": {"kind": "tenancy", "reason": "why"},
+    "work.resume": {"kind": "tenancy"},
     "tenants.list": {},
     "tenantTree.create": {"parentId": "{tenant}", "tenantId": "{child}", "kind": "project", "name": "n"},
     "tenantTree.setCeiling": {"parentId": "{parent}", "tenantId": "{tenant}", "ceiling": None},
