@@ -76,6 +76,7 @@ if TYPE_CHECKING:
         Periodic as Periodic,
         Reconciler as Reconciler,
     )
+    from better_compute.contract.states import StateTable as StateTable
     from better_compute.engine.celery import install_celery as install_celery
     from better_compute.engine.request_log import RequestIdFilter as RequestIdFilter
     from better_compute.envelope.identity import session_principal as session_principal
@@ -141,6 +142,7 @@ _HOME = {
         "Periodic",
         "Reconciler",
     ),
+    "better_compute.contract.states": ("StateTable",),
     "better_compute.engine.celery": ("install_celery",),
     "better_compute.envelope.identity": ("session_principal",),
     "better_compute.engine.request_log": ("RequestIdFilter",),

@@ -69,7 +69,7 @@ def end(ctx: MethodContext, grant_id: str) -> Record:
             f"The grant {grant_id} was not made by breaking the glass.",
             mend="grants.revoke takes back any other grant.",
         )
-    states.require("grant", grant_id, record.state, Verb.REVOKE)
+    states.GRANT.after(grant_id, record.state, Verb.REVOKE)
     grants.end(ctx, [grant_id])
     grants.tell(ctx, ENDED, record.row["tenant_id"], grant_id, record.row["principal_id"])
     return grants.read(ctx, grant_id)

@@ -139,7 +139,7 @@ def revoke(ctx: MethodContext, grant_id: str) -> Record:
     """
     reading = begin(ctx)
     record = read(ctx, grant_id)
-    states.require("grant", grant_id, record.state, Verb.REVOKE)
+    states.GRANT.after(grant_id, record.state, Verb.REVOKE)
     if record.row["effect"] == "forbid":
         _check_lifting(ctx, reading, grant_id)
     end(ctx, [grant_id])

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Final, Protocol
+from typing import Final
 
-from better_compute import ComputeError, ErrorCode
+from better_compute import StateTable
 
 
 class State(StrEnum):
@@ -27,24 +27,31 @@ class Verb(StrEnum):
     ROTATE = "rotate"
 
 
-TRANSITIONS: Final[dict[tuple[State, Verb], State]] = {
-    (State.PENDING, Verb.START): State.ACTIVE,
-    (State.PENDING, Verb.REVOKE): State.REVOKED,
-    (State.ACTIVE, Verb.END): State.EXPIRED,
-    (State.ACTIVE, Verb.REVOKE): State.REVOKED,
-    (State.ACTIVE, Verb.ROTATE): State.EXPIRED,
-}
+GRANT: Final = StateTable[State, Verb](
+    what="grant",
+    initial={State.PENDING, State.ACTIVE},
+    transitions={
+        (State.PENDING, Verb.START): State.ACTIVE,
+        (State.PENDING, Verb.REVOKE): State.REVOKED,
+        (State.ACTIVE, Verb.END): State.EXPIRED,
+        (State.ACTIVE, Verb.REVOKE): State.REVOKED,
+    },
+    by_itself={Verb.START, Verb.END},
+    mends=dict.fromkeys((State.EXPIRED, State.REVOKED), "Create another one."),
+)
 
-
-class Lived(Protocol):
-    """What has these times; missing ones are None."""
-
-    @property
-    def starts_at(self) -> datetime | None: ...
-    @property
-    def expires_at(self) -> datetime | None: ...
-    @property
-    def revoked_at(self) -> datetime | None: ...
+TOKEN: Final = StateTable[State, Verb](
+    what="token",
+    initial={State.ACTIVE},
+    transitions={
+        (State.ACTIVE, Verb.END): State.EXPIRED,
+        (State.ACTIVE, Verb.REVOKE): State.REVOKED,
+        # The old one: at once, or when its grace is over.
+        (State.ACTIVE, Verb.ROTATE): State.EXPIRED,
+    },
+    by_itself={Verb.END},
+    mends=dict.fromkeys((State.EXPIRED, State.REVOKED), "Create another one."),
+)
 
 
 def state_of(
@@ -58,24 +65,3 @@ def state_of(
     if starts_at is not None and starts_at > now:
         return State.PENDING
     return State.ACTIVE
-
-
-def require(what: str, id: Any, state: State, verb: Verb) -> State:
-    """The state that ``verb`` leads to.
-
-    Raises
-    ------
-    ComputeError
-        INVALID_STATE listing the verbs that are legal instead.
-    """
-    target = TRANSITIONS.get((state, verb))
-    if target is None:
-        by_time = (Verb.START, Verb.END)
-        legal = [each.value for (source, each) in TRANSITIONS if source is state and each not in by_time]
-        raise ComputeError(
-            ErrorCode.INVALID_STATE,
-            f"The {what} {id} is {state}, so it cannot {verb}.",
-            mend=f"Legal now: {', '.join(legal)}." if legal else "No verb is legal now; create another one.",
-            reason=f"{what.upper()}_{state.value.upper()}",
-        )
-    return target

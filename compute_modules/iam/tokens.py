@@ -162,7 +162,7 @@ def rotate(ctx: MethodContext, token_id: str, *, grace: timedelta) -> tuple[str,
     """Put a new token in an active one's place; the old one stays good for ``grace``, so that nothing is cut off."""
     reading = grants.begin(ctx)
     old = read(ctx, token_id, lock=True)
-    states.require("token", token_id, old.state, Verb.ROTATE)
+    states.TOKEN.after(token_id, old.state, Verb.ROTATE)
     wanted = NewToken(
         principal=old.row["principal_id"],
         home_tenant=old.row["home_tenant_id"],
@@ -187,7 +187,7 @@ def rotate(ctx: MethodContext, token_id: str, *, grace: timedelta) -> tuple[str,
 def revoke(ctx: MethodContext, token_id: str) -> Record:
     """End a token; it is refused from the next request on."""
     old = read(ctx, token_id, lock=True)
-    states.require("token", token_id, old.state, Verb.REVOKE)
+    states.TOKEN.after(token_id, old.state, Verb.REVOKE)
     ctx.sql.query("UPDATE compute_iam_tokens SET revoked_at = compute_now() WHERE id = %s", [token_id])
     _tell(ctx, "iam.token-revoked", old)
     return read(ctx, token_id)

@@ -11,9 +11,8 @@ import msgspec
 
 from better_compute import ModuleContext
 
-from . import states
 from .blockers import Blocker
-from .states import State, Verb
+from .states import TABLE, State, Verb
 
 #: How long a verb waits for calls that are changing the tenant right now.
 LOCK_WAIT: Final = "5s"
@@ -88,7 +87,7 @@ def apply(ctx: ModuleContext, tenant_id: str, verb: Verb, reason: str) -> Record
         INVALID_STATE listing the legal verbs; STORAGE_BUSY when a call holds the tenant for longer than the wait.
     """
     lock(ctx, tenant_id)
-    target = states.after(tenant_id, read(ctx, tenant_id, lock=True).state, verb)
+    target = TABLE.after(tenant_id, read(ctx, tenant_id, lock=True).state, verb)
     ctx.sql.query(
         """
         INSERT INTO compute_tenant_states (tenant_id, state, reason, changed_at, blockers, passes)
@@ -121,7 +120,7 @@ def write_pass(ctx: ModuleContext, record: Record, blockers: Sequence[Blocker]) 
             [msgspec.json.encode(list(blockers)).decode(), record.tenant_id],
         )
         return State.DELETING
-    ended = states.after(record.tenant_id, current.state, Verb.FINISH)
+    ended = TABLE.after(record.tenant_id, current.state, Verb.FINISH)
     ctx.sql.query(
         """
         UPDATE compute_tenant_states

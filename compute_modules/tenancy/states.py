@@ -1,4 +1,4 @@
-"""The life of a tenant, as data: checks, refusals and the docs' picture come from these tables."""
+"""The life of a tenant, as data: checks, refusals and the docs' picture come from this table."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Final, Literal
 
-from better_compute import ComputeError, ErrorCode
+from better_compute import ComputeError, ErrorCode, StateTable
 
 
 class State(StrEnum):
@@ -28,56 +28,27 @@ class Verb(StrEnum):
     FINISH = "finish"
 
 
-#: (state, verb) -> the state it leads to. Whatever is not listed is illegal.
-TRANSITIONS: Final[dict[tuple[State, Verb], State]] = {
-    (State.ACTIVE, Verb.SUSPEND): State.SUSPENDED,
-    (State.SUSPENDED, Verb.RESUME): State.ACTIVE,
-    (State.ACTIVE, Verb.DELETE): State.DELETING,
-    (State.SUSPENDED, Verb.DELETE): State.DELETING,
-    (State.DELETING, Verb.FINISH): State.TORN_DOWN,
-}
-
-#: ``reason`` of the INVALID_STATE that a call meets in this state.
-REFUSAL: Final[dict[State, str]] = {
-    State.SUSPENDED: "TENANT_SUSPENDED",
-    State.DELETING: "TENANT_DELETING",
-    State.TORN_DOWN: "TENANT_TORN_DOWN",
-}
-
-_MEND: Final[dict[State, str]] = {
-    State.SUSPENDED: "Ask whoever suspended it to call tenants.resume; reads are allowed meanwhile.",
-    State.DELETING: "tenants.deletionStatus tells how far its teardown is and what blocks it.",
-    State.TORN_DOWN: "It is gone for good; use another tenant.",
-}
-
 #: A teardown older than this is reported with its blockers.
 TEARDOWN_DEADLINE: Final = timedelta(hours=1)
 
-
-def legal_verbs(state: State) -> list[Verb]:
-    """The verbs that ``state`` allows."""
-    return [verb for source, verb in TRANSITIONS if source is state]
-
-
-def after(tenant_id: str, state: State, verb: Verb) -> State:
-    """The state that ``verb`` leads to.
-
-    Raises
-    ------
-    ComputeError
-        INVALID_STATE listing the verbs that are legal instead.
-    """
-    target = TRANSITIONS.get((state, verb))
-    if target is None:
-        legal = [each for each in legal_verbs(state) if each is not Verb.FINISH]
-        instead = f"Legal now: {', '.join(legal)}." if legal else f"No verb is legal now. {_MEND[state]}"
-        raise ComputeError(
-            ErrorCode.INVALID_STATE,
-            f"The tenant {tenant_id!r} is {state}, so it cannot {verb}.",
-            mend=instead,
-            reason=REFUSAL.get(state, "TENANT_ACTIVE"),
-        )
-    return target
+#: The states are the reasons of what a call meets, too: TENANT_SUSPENDED, TENANT_DELETING, TENANT_TORN_DOWN.
+TABLE: Final = StateTable[State, Verb](
+    what="tenant",
+    initial={State.ACTIVE},
+    transitions={
+        (State.ACTIVE, Verb.SUSPEND): State.SUSPENDED,
+        (State.SUSPENDED, Verb.RESUME): State.ACTIVE,
+        (State.ACTIVE, Verb.DELETE): State.DELETING,
+        (State.SUSPENDED, Verb.DELETE): State.DELETING,
+        (State.DELETING, Verb.FINISH): State.TORN_DOWN,
+    },
+    by_itself={Verb.FINISH},
+    mends={
+        State.SUSPENDED: "Ask whoever suspended it to call tenants.resume; reads are allowed meanwhile.",
+        State.DELETING: "tenants.deletionStatus tells how far its teardown is and what blocks it.",
+        State.TORN_DOWN: "It is gone for good; use another tenant.",
+    },
+)
 
 
 def admits(state: State, kind: Literal["mutation", "query"], also_while: AbstractSet[str]) -> bool:
@@ -94,6 +65,6 @@ def refusal(tenant_id: str, state: State, why: str, *, asked_for: str) -> Comput
     return ComputeError(
         ErrorCode.INVALID_STATE,
         f"The tenant {tenant_id!r}{above} is {state}{said}.",
-        mend=_MEND[state],
-        reason=REFUSAL[state],
+        mend=TABLE.mends[state],
+        reason=TABLE.reason(state),
     )

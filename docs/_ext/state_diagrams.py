@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from html import escape
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,6 +15,8 @@ import msgspec
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
+
+from better_compute import StateTable
 
 #: Distances in SVG units: between grid points, and the size of a state's box.
 COLUMN: Final = 330
@@ -44,23 +47,36 @@ class Edge(msgspec.Struct, forbid_unknown_fields=True, rename={"source": "from",
 
 
 class Diagram(msgspec.Struct, forbid_unknown_fields=True):
-    """A state machine as data."""
+    """A state machine as data. ``table`` (``module:NAME``) is the StateTable that it draws, edge for edge."""
 
     title: str
     columns: int
     rows: int
     states: dict[str, State]
     edges: list[Edge]
+    table: str = ""
 
     @classmethod
     def read(cls, path: Path) -> Diagram:
-        """Read ``path``; an edge to a state that is not there raises."""
+        """Read ``path``; an edge to a state that is not there raises, and so does any difference from the table."""
         diagram = msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), cls)
         for edge in diagram.edges:
             for name in (edge.source, edge.target):
                 if name not in diagram.states:
                     raise ValueError(f"{path.name}: {name!r} is no state; it has {', '.join(diagram.states)}.")
+        if diagram.table:
+            diagram.compare(path.name)
         return diagram
+
+    def compare(self, name: str) -> None:
+        """Raise ValueError for an edge that the table does not have, and for one that is not drawn."""
+        module, _, attribute = self.table.partition(":")
+        table: StateTable[Any, Any] = getattr(import_module(module), attribute)
+        drawn = {(edge.source, edge.label, edge.target) for edge in self.edges}
+        said = {(str(source), str(verb), str(target)) for (source, verb), target in table.transitions.items()}
+        for source, verb, target in sorted(drawn ^ said):
+            which = "drawn and not in" if (source, verb, target) in drawn else "not drawn and in"
+            raise ValueError(f"{name}: {source} -> {verb} -> {target} is {which} {self.table}.")
 
 
 @dataclass(frozen=True, slots=True)
