@@ -18,14 +18,15 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 ROOT = Path(__file__).resolve().parents[2]
 UNITS = ROOT / "docs" / "units"
+SERVERS = {"api", "stream"}
 
 
-def procfile(port: int) -> dict[str, list[str]]:
+def procfile(port: int, stream_port: int) -> dict[str, list[str]]:
     lines = (UNITS / "Procfile").read_text().splitlines()
     found = {}
     for line in lines:
         name, _, command = line.partition(":")
-        _, *arguments = shlex.split(command.replace("$PORT", str(port)))
+        _, *arguments = shlex.split(command.replace("$PORT", str(port)).replace("$STREAM_PORT", str(stream_port)))
         found[name] = [sys.executable, *arguments]
     return found
 
@@ -39,19 +40,19 @@ def answers(port: int) -> bool:
 
 
 def test_what_the_procfile_names_starts(process_env: dict[str, str]) -> None:
-    port = free_port()
+    port, stream_port = free_port(), free_port()
     env = {**process_env, "DJANGO_SETTINGS_MODULE": "tests.engine.plant_settings", "C_FORCE_ROOT": "1"}
     # The settings stand beside the tests, the Celery app in the example project.
     children = {
         name: Child(
-            [*command, "--app", "example_project"] if name != "api" else command,
-            env={**env, "DJANGO_SETTINGS_MODULE": "example_project.settings"} if name == "api" else env,
+            command if name in SERVERS else [*command, "--app", "example_project"],
+            env={**env, "DJANGO_SETTINGS_MODULE": "example_project.settings"} if name in SERVERS else env,
             cwd=ROOT,
         )
-        for name, command in procfile(port).items()
+        for name, command in procfile(port, stream_port).items()
     }
     try:
-        eventually(lambda: answers(port), 60)
+        eventually(lambda: answers(port) and answers(stream_port), 60)
         eventually(
             lambda: {"controllers", "scheduler"} <= {role for (role,) in ask("SELECT role FROM compute_workers")}, 60
         )
@@ -69,4 +70,5 @@ def test_a_unit_runs_a_command_that_exists(unit: str, process_env: dict[str, str
     told = subprocess.run(
         [sys.executable, *arguments, "--print"], env=process_env, cwd=ROOT, capture_output=True, text=True, check=True
     )
-    assert ("granian" if "--roles api" in line else "celery") in told.stdout
+    [role] = [role for role in ("api", "stream", "all") if f"--roles {role} " in f"{line} "]
+    assert {"api": "granian", "stream": "uvicorn", "all": "celery"}[role] in told.stdout

@@ -15,20 +15,23 @@ from better_compute.engine.bootstep import ROLES_VARIABLE
 #: How many threads an API server has; its ``wsgi.py`` passes it to ``compute.initialize``.
 THREADS_VARIABLE: Final = "COMPUTE_THREADS"
 WORKERS: Final = ("all", "controllers", "scheduler")
+SERVERS: Final = ("api", "stream")
+#: How long a server waits for calls that run when it is told to stop, in whole seconds.
+GRACE_SECONDS: Final = 1
 
 
 class Command(BaseCommand):
-    """Becomes the worker or the API server of this host project, with the options that it must have.
+    """Becomes the worker, the API server or the stream server of this host project, with the options it must have.
 
     The process is replaced, so that signals from a supervisor reach the server itself.
     """
 
-    help = "Serve as a role: all, controllers or scheduler (a worker), or api (an HTTP server)."
+    help = "Serve as a role: all, controllers or scheduler (a worker), api (calls over HTTP) or stream (what waits)."
     requires_system_checks = []
 
     def add_arguments(self, parser: CommandParser) -> None:
         """The role, and where the server listens or which app the worker serves."""
-        parser.add_argument("--roles", default="all", choices=[*WORKERS, "api"])
+        parser.add_argument("--roles", default="all", choices=[*WORKERS, *SERVERS])
         parser.add_argument("--app", default="", help="what `celery -A` takes; by default the settings' package")
         parser.add_argument("--pool", default="threads", choices=["threads", "solo"])
         parser.add_argument("--host", default="127.0.0.1")
@@ -40,7 +43,8 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Replace this process."""
-        command = self._api(options) if options["roles"] == "api" else self._worker(options)
+        commands = {"api": self._api, "stream": self._stream}
+        command = commands.get(options["roles"], self._worker)(options)
         if options["print"]:
             self.stdout.write(" ".join(command))
             return
@@ -62,4 +66,14 @@ class Command(BaseCommand):
             *(sys.executable, "-m", "granian", "--interface", "wsgi"),
             *("--workers", "1", "--blocking-threads", str(options["threads"]), "--no-ws"),
             *("--host", options["host"], "--port", str(options["port"]), f"{module}:{name}"),
+        ]
+
+    def _stream(self, options: dict[str, Any]) -> list[str]:
+        if find_spec("uvicorn") is None:
+            raise CommandError("Serving streams needs uvicorn: pip install 'better-compute[server]'.")
+        return [
+            *(sys.executable, "-m", "uvicorn", "better_compute.management.asgi:application"),
+            *("--lifespan", "on", "--ws", "none", "--no-access-log", "--no-server-header", "--no-proxy-headers"),
+            *("--timeout-graceful-shutdown", str(GRACE_SECONDS)),
+            *("--host", options["host"], "--port", str(options["port"])),
         ]
