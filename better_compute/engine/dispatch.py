@@ -12,7 +12,7 @@ import secrets
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from threading import Condition, RLock
 from time import monotonic
 from typing import Final
@@ -58,6 +58,8 @@ class Lane:
     #: ``monotonic()`` at which the next key becomes due.
     timer: float | None = None
     start: int = 0
+    #: When the last pass looked, on the database's clock; what becomes due later waits for a timer.
+    looked_at: datetime | None = None
     #: The next pass looks at everything that is due, whatever the floors say.
     from_the_start: bool = True
     #: How often a floor was pulled back; a pass that was under way meanwhile raises none.

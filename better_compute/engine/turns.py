@@ -77,7 +77,10 @@ class Turns:
             if not batch.all_done or not self.dispatcher.goes_on(lane):
                 self._write(lane, claims, batch)
                 return True, None
+            # The pass leaves out what this turn claimed, so it does not see those that had to be left unstarted.
+            unstarted = batch.ran < len(claims)
             claims, more = self._pass(lane, claims, batch)
+            more = more or unstarted
         return more, self._next_due(lane)
 
     def _run(self, lane: Lane, claims: Sequence[Claim], more: bool) -> runs.Batch:
@@ -120,6 +123,7 @@ class Turns:
         Returns keys with the holds they are to run under, marked as running, and whether there may be more.
         """
         member, left = lane.membership.id, list(ran)
+        claims: list[Claim] = []
         try:
             # The note names what runs when it is written, so nobody may claim or note anything in between.
             with self.queue.cursor() as cursor:
@@ -143,6 +147,9 @@ class Turns:
                 if claims and (not found.noted or len(claims) != len(found.claimed)):
                     self._release(lane, ran, left)
                     self._note(cursor, lane)
+        except BaseException:
+            self._release(lane, claims, claims)
+            raise
         finally:
             self._release(lane, ran, left)
         return claims, more
@@ -155,6 +162,7 @@ class Turns:
             claimed = suspects[:1] if claimed[0].suspect else [each for each in claimed if not each.suspect]
         claims = []
         with self.dispatcher.changed:
+            lane.looked_at = found.at
             more = lane.raise_floors(look, found) if raises and len(claimed) == len(found.claimed) else True
             for each in claimed:
                 hold = lane.membership.hold_for(lane.reconciler, each.shard)
@@ -166,10 +174,11 @@ class Turns:
     def _next_due(self, lane: Lane) -> float | None:
         with self.dispatcher.changed:
             shards = [UNSHARDED if hold.shard is None else hold.shard for hold in lane.holds()]
+            since = lane.looked_at
             if lane.ready or not shards:
                 return None
         with self.queue.cursor() as cursor:
-            wait = work.next_due(cursor, [lane.name], shards)
+            wait = work.next_due(cursor, [lane.name], shards, since=since)
         if wait is None or wait.total_seconds() > self.settings.poll_ms / 1_000:
             return None
         return monotonic() + max(0.0, wait.total_seconds()) + 0.001

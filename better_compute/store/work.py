@@ -181,14 +181,16 @@ WHERE kind = %s AND key = %s
 RETURNING shard
 """
 
-# The earliest row that is not due yet, so that a timer can wait for it instead of a poll. One descent a shard.
+# The earliest row that was not due when the queue was looked at last, so that a timer can wait for it instead of a
+# poll. One descent a shard.
 NEXT_DUE = """
 SELECT EXTRACT(EPOCH FROM min(soonest.not_before) - (SELECT compute_now()))
 FROM unnest(%(kinds)s::text[]) AS hosted (kind)
 CROSS JOIN unnest(%(shards)s::smallint[]) AS held (shard)
 CROSS JOIN LATERAL (
   SELECT queued.not_before FROM compute_work queued
-  WHERE queued.kind = hosted.kind AND queued.shard = held.shard AND queued.not_before > (SELECT compute_now())
+  WHERE queued.kind = hosted.kind AND queued.shard = held.shard
+    AND queued.not_before > COALESCE(%(since)s, (SELECT compute_now()))
   ORDER BY queued.not_before LIMIT 1
 ) AS soonest
 """
@@ -380,9 +382,14 @@ def requeue(cursor: Any, kind: str, key: str) -> int | None:
     return None if row is None else int(row[0])
 
 
-def next_due(cursor: Any, kinds: Sequence[str], shards: Sequence[int]) -> timedelta | None:
-    """How long until the earliest key that is not due yet becomes due; None when there is none."""
-    cursor.execute(NEXT_DUE, {"kinds": list(kinds), "shards": list(shards)})
+def next_due(
+    cursor: Any, kinds: Sequence[str], shards: Sequence[int], *, since: datetime | None = None
+) -> timedelta | None:
+    """How long until the earliest key becomes due that was not at ``since``; None when there is none.
+
+    Negative when it became due meanwhile. ``since`` is a time on the database's clock, by default its present.
+    """
+    cursor.execute(NEXT_DUE, {"kinds": list(kinds), "shards": list(shards), "since": since})
     seconds = cursor.fetchone()[0]
     return None if seconds is None else timedelta(seconds=float(seconds))
 
