@@ -13,18 +13,32 @@ from better_compute.contract.errors import ComputeError
 #: Longest text that is told, in characters.
 LONGEST: Final = 400
 
+#: How much of a line is looked at, in characters: what a stranger's server answered may be of any size.
+READ: Final = 4_096
+
 #: SQLSTATE classes and codes whose message names objects of the schema or roles and holds no value of a row.
 _TELLING: Final = ("22012", "23", "25", "40", "42", "53", "55", "57")
 
+#: A value as it may follow a name: in quotes, of a string or of bytes, or up to the next space.
+_VALUE: Final = r"""(?:b?'(?:[^'\\]|\\.)*'?|b?"(?:[^"\\]|\\.)*"?|\S+)"""
+
+_NAME: Final = (
+    r"[\w-]*(?:passw(?:or)?d|passphrase|pwd|secret|token|(?:api|access|private)[_-]?key|credential|authorization|cookie)"
+    r"[\w-]*"
+)
+
+# In this order: what a wider pattern leaves of a value must hold nothing of it.
 _SECRETS: Final = (
-    # user:password@ in an address
-    (re.compile(r"(?<=://)[^/\s@]+@"), "...@"),
+    # A header's value runs to the end of its line.
+    (re.compile(r"(?i)\b((?:proxy-)?authorization|(?:set-)?cookie)(\s*:\s*)(?!['\"\s]).*"), r"\1\2..."),
+    # user:password@ in an address, where a password may hold @ and /
+    (re.compile(r"(?<=://)[^\s'\"]*@"), "...@"),
+    (re.compile(r"(?i)\b(bearer|basic)\s+[^\s'\"]+"), r"\1 ..."),
     # password=..., token: ..., 'secret': '...'
-    (
-        re.compile(r"(?i)\b([\w-]*(?:passw(?:or)?d|secret|token|api[_-]?key|authorization)[\w-]*['\"]?\s*[=:]\s*)\S+"),
-        r"\1...",
-    ),
-    (re.compile(r"(?i)\b(bearer|basic)\s+\S+"), r"\1 ..."),
+    (re.compile(rf"(?i)\b({_NAME}['\"]?\s*(?:=>|[=:])\s*){_VALUE}"), r"\1..."),
+    # Tokens of this project and JWTs, wherever they stand.
+    (re.compile(r"\bbct_[\w-]+|\beyJ[\w-]+\.[\w-]+(?:\.[\w-]*)?"), "..."),
+    (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*"), "-----BEGIN PRIVATE KEY----- ..."),
 )
 
 
@@ -55,6 +69,7 @@ def _database(error: psycopg.Error) -> str:
 
 
 def _blot(text: str) -> str:
+    text = text[:READ]
     for pattern, instead in _SECRETS:
         text = pattern.sub(instead, text)
     return text
