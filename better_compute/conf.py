@@ -83,6 +83,19 @@ class Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="uppe
     cursor_lifetime_ms: Positive = 86_400_000
 
 
+class Retention(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="upper"):
+    """How long what only grows is kept. Times are in milliseconds; zero keeps for ever."""
+
+    #: Events of the outbox, dropped by whole days: 30 days. The database keeps them for a day at least, and as long as
+    #: a reader has not had them.
+    outbox_ms: Count = 2_592_000_000
+    #: Audit records, dropped by whole months: 400 days. The database keeps them for 90 days at least, and as long as a
+    #: reader has not had them.
+    audit_ms: Count = 34_560_000_000
+    #: Tokens that were revoked or have expired: 90 days after their end.
+    tokens_ms: Count = 7_776_000_000
+
+
 class Rate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="upper"):
     """How often may be called over HTTP; zero is no limit. A burst of zero is a minute's worth."""
 
@@ -139,6 +152,7 @@ class Settings(msgspec.Struct, frozen=True, rename="upper"):
     sinks: Sinks = Sinks()
     worker: Worker = Worker()
     call: Call = Call()
+    retention: Retention = Retention()
     rate: Rate = Rate()
     observe: Observe = Observe()
 

@@ -10,7 +10,7 @@ from better_compute import conf, registry
 from better_compute.contract.errors import ComputeError, ErrorCode
 from better_compute.contract.findings import Finding, Report, Severity
 from better_compute.contract.module import ModuleSpec
-from better_compute.doctor import clocks, isolation, processes, registration, schema, secrets, work, workers
+from better_compute.doctor import clocks, isolation, processes, registration, retention, schema, secrets, work, workers
 from better_compute.engine.contexts import module_context
 from better_compute.ledger import findings as migrations
 from better_compute.registry.order import CORE
@@ -30,6 +30,8 @@ CORE_CHECKS: Final[tuple[Callable[[str], Iterable[Finding]], ...]] = (
     processes.fingerprints,
     processes.connections,
     secrets.missing,
+    retention.partitions,
+    retention.answers,
 )
 
 

@@ -13,7 +13,7 @@ from better_compute import conf
 #: Holds the rows to go back to.
 BASELINE: Final = "compute_baseline"
 
-#: What the core's tables hold beside the ledger and the store's identity.
+#: The core's tables beside the ledger and the store's identity; a partitioned one stands for its partitions.
 CLEARED: Final = (
     "compute_idempotency",
     "compute_seal_keys",
@@ -23,8 +23,8 @@ CLEARED: Final = (
     "compute_leases",
     "compute_workers",
     "compute_processes",
-    "compute_outbox_default",
-    "compute_audit_events_default",
+    "compute_outbox",
+    "compute_audit_events",
 )
 
 # Copies what migrations and their signals made: content types, permissions, the clock, ... Reads only, but for
@@ -69,7 +69,8 @@ BEGIN
       EXISTS (SELECT FROM pg_class b WHERE b.relnamespace = baseline AND b.relname = c.relname) AS kept
     FROM pg_class c WHERE c.relkind = 'r' AND c.relnamespace = current_schema()::regnamespace
       AND c.relname NOT IN ('django_migrations', 'compute_migrations')
-      AND (given IS NULL OR c.relname = ANY (given))
+      AND (given IS NULL OR c.relname = ANY (given) OR EXISTS (SELECT FROM pg_inherits i
+        JOIN pg_class parent ON parent.oid = i.inhparent WHERE i.inhrelid = c.oid AND parent.relname = ANY (given)))
   LOOP
     IF each.kept THEN
       EXECUTE format('SELECT EXISTS (TABLE %1$I EXCEPT ALL TABLE %2$I.%1$I)'

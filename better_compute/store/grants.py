@@ -18,7 +18,7 @@ from better_compute.store.audit import COLUMNS as AUDIT_COLUMNS
 from better_compute.store.outbox import COLUMNS as OUTBOX_COLUMNS
 
 #: Tables that only the migrating role writes.
-READ_ONLY = ("compute_migrations", "compute_store", "django_migrations")
+READ_ONLY = ("compute_migrations", "compute_store", "compute_retention", "django_migrations")
 
 #: Tables of which a role that serves writes some columns only. What the database fills in by itself, an event's id,
 #: its transaction and its time, cannot be given, nor the clock be moved.
@@ -26,6 +26,7 @@ COLUMNS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "compute_clock": ("UPDATE", ("anchored_at",)),
     "compute_outbox": ("INSERT", OUTBOX_COLUMNS),
     "compute_audit_events": ("INSERT", AUDIT_COLUMNS),
+    "compute_retention_holds": ("UPDATE", ("position",)),
 }
 
 ROLE = """
