@@ -230,9 +230,10 @@ def _describe(reconciler: Reconciler, what: str, error: BaseException) -> str:
     connection = connections[conf.current().database]
     if isinstance(error.__cause__, errors.ReadOnlySqlTransaction) and not _is_standby(connection):
         text += f" (This was {_OUTSIDE_FENCE}.)"
-    if not connection.in_atomic_block:
-        # After a failover or a killed backend the next key must not meet the same dead connection.
-        connection.close_if_unusable_or_obsolete()
+    if not connection.in_atomic_block and connection.connection is not None and not connection.is_usable():
+        # After a failover or a killed backend the next key must not meet the same dead connection. One that is
+        # merely old stays: tick() has a cursor on it.
+        connection.close()
     return text
 
 
