@@ -23,8 +23,8 @@ OUTBOX, AUDIT = "compute_outbox", "compute_audit_events"
 PUBLISH = "INSERT INTO compute_outbox (type, tenant_id, subject, data) VALUES ('a.b', 't', 's', '{}')"
 RECORD = (
     "INSERT INTO compute_audit_events (id, at, tenant_id, principal, method, action, resource_type, resource_id,"
-    " outcome, request_id, canonical, salt, leaf_hash) VALUES (gen_random_uuid(), compute_now(), 't', 'p', 'm', 'a', 'r', 'i',"
-    " 'allowed', 'q', '{}', decode(repeat('00', 16), 'hex'), decode(repeat('00', 32), 'hex'))"
+    " outcome, request_id, canonical, salt, leaf_hash) VALUES (gen_random_uuid(), compute_now(), 't', 'p', 'm', 'a',"
+    " 'r', 'i', 'allowed', 'q', '{}', decode(repeat('00', 16), 'hex'), decode(repeat('00', 32), 'hex'))"
 )
 MIDNIGHT = datetime(2031, 3, 15, tzinfo=UTC)
 
