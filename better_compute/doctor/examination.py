@@ -88,7 +88,7 @@ def _guarded(using: str, name: str, check: Callable[[], Any]) -> list[Finding]:
         with health.reading(using):
             return [_sound(finding) for finding in check() or ()]
     except Exception as failure:
-        log.warning("the self-check of module %s failed", name, exc_info=True)
+        log.warning("the self-check of module %s failed\n%s", name, failures.trace_failure(failure))
         return [
             Finding(
                 check=f"module.{name}",

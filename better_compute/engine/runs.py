@@ -21,7 +21,7 @@ from better_compute.engine import backoff
 from better_compute.engine.contexts import BoundReconcileContext
 from better_compute.engine.holds import AnyAbort, Hold
 from better_compute.store import work
-from better_compute.store.failures import describe_failure
+from better_compute.store.failures import describe_failure, trace_failure
 from better_compute.store.fence import Fence
 from better_compute.store.sql import SqlPort
 from better_compute.store.work import Claimed, Ended
@@ -225,7 +225,7 @@ def _outcome(answer: object) -> Outcome:
 
 def _describe(reconciler: Reconciler, what: str, error: BaseException) -> str:
     """Log the failure with its stack, mend the connection, and return what the row will say."""
-    log.error("%s failed for %s", reconciler.name, what, exc_info=error)
+    log.error("%s failed for %s\n%s", reconciler.name, what, trace_failure(error))
     text = describe_failure(error)
     connection = connections[conf.current().database]
     if isinstance(error.__cause__, errors.ReadOnlySqlTransaction) and not _is_standby(connection):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import re
-import traceback
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -12,12 +11,16 @@ import django.db
 import msgspec
 
 from better_compute.contract.errors import ComputeError, ErrorCode, shown
+from better_compute.store.failures import trace_failure
 
 CONTENT_TYPE: Final = "application/problem+json"
 #: Most characters of a text in a problem, whatever a method puts into it.
 MAX_TEXT: Final = 1_000
 #: Seconds after which a call refused for storage may be tried again.
 BUSY_RETRY_AFTER_S: Final = 1
+
+#: The reason of a refusal that leaves it open whether the change was kept.
+OUTCOME_UNKNOWN: Final = "OUTCOME_UNKNOWN"
 
 _log = logging.getLogger("better_compute.call")
 
@@ -26,6 +29,7 @@ _BUSY_STATES: Final = {
     "40P01": "two calls waited for each other",
     "55P03": "a lock was not to be had in time",
     "57014": "a statement ran longer than allowed",
+    "25P03": "the call paused for too long between two statements",
     "25006": "the database takes no writes now",
     "53300": "the database has no connection left",
     "57P01": "the database is restarting",
@@ -94,7 +98,7 @@ def refusal(
         known = _database_refusal(database_error, read_only=read_only, committing=committing)
         if known is not None:
             return known
-    _log_defect(error, request_id, bare=database_error is not None)
+    _log.error("Call %s failed.\n%s", request_id, trace_failure(error, state_only=True))
     return ComputeError(
         ErrorCode.INTERNAL_ERROR,
         "The call failed for a reason that is not yours.",
@@ -155,7 +159,7 @@ def _unknown() -> ComputeError:
         ErrorCode.STORAGE_BUSY,
         "The connection to the database was lost while the change was being committed; it may or may not be kept.",
         mend="Read whether it is there, or repeat the call with the same Idempotency-Key.",
-        reason="OUTCOME_UNKNOWN",
+        reason=OUTCOME_UNKNOWN,
         retry_after=BUSY_RETRY_AFTER_S,
     )
 
@@ -168,11 +172,3 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
         yield current
         # Not __context__: a defect met while a database error was handled is a defect.
         current = current.__cause__
-
-
-def _log_defect(error: BaseException, request_id: str, *, bare: bool) -> None:
-    if not bare:
-        _log.error("Call %s failed.", request_id, exc_info=error)
-        return
-    frames = "".join(traceback.format_tb(error.__traceback__))
-    _log.error("Call %s failed: %s, SQLSTATE %s.\n%s", request_id, type(error).__name__, sql_state(error), frames)

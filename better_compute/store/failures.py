@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import traceback
+from collections.abc import Iterator
 from typing import Final
 
 import psycopg
@@ -56,6 +58,37 @@ def describe_failure(failure: BaseException) -> str:
         return _bounded(_database(cause))
     first = str(failure).strip().partition("\n")[0]
     return _bounded(f"{type(failure).__name__}: {_blot(first)}" if first else type(failure).__name__)
+
+
+def trace_failure(failure: BaseException, *, state_only: bool = False) -> str:
+    """Return the stack of a failure and of what it came from, for a log: as Python prints it, but with
+    :func:`describe_failure` in the place of each exception's own text, which may hold what no log should.
+
+    With ``state_only`` nothing is told of a database's error but its class and SQLSTATE: the sentence of a trigger's
+    or a block's own RAISE may hold anything, under any state.
+    """
+    told = []
+    for each in _chain(failure):
+        stack = "".join(traceback.format_tb(each.__traceback__))
+        inside = "".join(f"\n  with {_told(part, state_only)}" for part in getattr(each, "exceptions", ()))
+        told.append(f"Traceback (most recent call last):\n{stack}{_told(each, state_only)}{inside}")
+    return "\n\nwhich led to\n\n".join(reversed(told))
+
+
+def _told(failure: BaseException, state_only: bool) -> str:
+    cause = failure.__cause__ if isinstance(failure, DjangoDatabaseError) else failure
+    if state_only and isinstance(cause, psycopg.Error):
+        return f"{type(cause).__name__} (SQLSTATE {cause.sqlstate})"
+    return describe_failure(failure)
+
+
+def _chain(failure: BaseException) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    each: BaseException | None = failure
+    while each is not None and id(each) not in seen:
+        seen.add(id(each))
+        yield each
+        each = each.__cause__ or (None if each.__suppress_context__ else each.__context__)
 
 
 def _database(error: psycopg.Error) -> str:

@@ -18,6 +18,7 @@ from psycopg.pq import TransactionStatus
 from better_compute import conf
 from better_compute.contract.errors import ComputeError, ErrorCode
 from better_compute.store import mark, work
+from better_compute.store.failures import trace_failure
 from better_compute.store.fence import READ_ONLY_SESSION, Fence
 
 #: Called after commit with (kind, shard) of every key that was enqueued; the engine sets it to wake workers.
@@ -50,9 +51,9 @@ class _PendingWork:
             for wake in tuple(_wakes):
                 try:
                     wake(kind, shard)
-                except Exception:
+                except Exception as error:
                     # The change is committed: a wake-up that fails costs a poll interval, never the answer.
-                    log.exception("waking workers for %s failed", kind)
+                    log.error("waking workers for %s failed\n%s", kind, trace_failure(error))
 
 
 def is_open(using: str | None = None) -> bool:

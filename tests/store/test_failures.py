@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from better_compute import describe_failure
+from better_compute.store.failures import trace_failure
 
 SECRET = "hunter2"
 
@@ -53,3 +54,35 @@ def test_what_holds_no_secret_is_told_whole(said: str) -> None:
 
 def test_a_line_of_any_size_is_read_up_to_a_bound() -> None:
     assert len(describe_failure(RuntimeError("a-" * 5_000_000))) == 400
+
+
+def failing_twice() -> None:
+    try:
+        raise KeyError("token=hunter2")
+    except KeyError as error:
+        try:
+            raise ValueError("password=hunter2") from error
+        except ValueError:
+            raise ExceptionGroup("secret: hunter2", [RuntimeError("api_key=hunter2")])  # noqa: B904 - its context counts
+
+
+def test_a_stack_holds_every_place_and_no_text_of_an_exception() -> None:
+    with pytest.raises(ExceptionGroup) as caught:
+        failing_twice()
+    told = trace_failure(caught.value)
+    assert SECRET not in told.replace('"token=hunter2"', "").replace('"password=hunter2"', "").replace(
+        '"secret: hunter2"', ""
+    ).replace('"api_key=hunter2"', "")
+    assert told.count("in failing_twice") == 3
+    places = [
+        told.index(name) for name in ("KeyError: 'token=...", "ValueError: password=...", "ExceptionGroup: secret")
+    ]
+    assert places == sorted(places)
+    assert "with RuntimeError: api_key=..." in told
+
+
+def test_a_chain_that_holds_itself_ends() -> None:
+    error = RuntimeError("x")
+    error.__context__ = other = RuntimeError("y")
+    other.__context__ = error
+    assert trace_failure(error).count("RuntimeError") == 2
