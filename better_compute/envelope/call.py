@@ -354,15 +354,20 @@ def _record(act: Act, outcome: audit.Outcome, code: ErrorCode | None) -> audit.R
 
 
 def _record_refusal(act: Act, refused: ComputeError) -> None:
-    """Record a denied or failed act of a known caller; a query only when it was denied."""
+    """Record a denied or failed act of a known caller; a query only when it was denied.
+
+    A commit that got no answer has failed only where it left no record of its own.
+    """
     if act.resource is None or act.principal is None:
         return
     denied = refused.code is ErrorCode.ACCESS_DENIED or (act.denied and refused.code is ErrorCode.NOT_FOUND)
     if act.spec.kind == "query" and not denied:
         return
     try:
+        record = _record(act, "denied" if denied else "failed", refused.code)
         with transaction.transaction():
-            audit.insert(_record(act, "denied" if denied else "failed", refused.code))
+            if refused.reason != problem.OUTCOME_UNKNOWN or not audit.was_kept(record):
+                audit.insert(record)
     except Exception as error:
         _log.error("The refusal of call %s could not be recorded: %s.", act.request_id, type(error).__name__)
 

@@ -31,6 +31,12 @@ COLUMNS: Final = (
 
 INSERT = f"INSERT INTO compute_audit_events ({', '.join(COLUMNS)}) VALUES ({', '.join(['%s'] * len(COLUMNS))})"  # noqa: S608 - its own columns
 
+# One descent of the index on tenant and time, in one partition.
+KEPT = """
+SELECT EXISTS (SELECT FROM compute_audit_events
+               WHERE tenant_id = %s AND at = %s AND request_id = %s AND outcome = 'allowed')
+"""
+
 _canonical = msgspec.json.Encoder(order="deterministic")
 
 
@@ -72,6 +78,13 @@ def canonical(record_id: uuid.UUID, record: Record) -> bytes:
 def leaf_hash(salt: bytes, canonical_bytes: bytes) -> bytes:
     """SHA-256(0x00 || salt || canonical)."""
     return hashlib.sha256(b"\x00" + salt + canonical_bytes).digest()
+
+
+def was_kept(record: Record) -> bool:
+    """Whether the act of ``record`` stands in the trail as allowed, because a commit that got no answer was kept."""
+    with connections[transaction.require_open("A look at the audit trail")].cursor() as cursor:
+        cursor.execute(KEPT, [record.tenant_id, record.at, record.request_id])
+        return bool(cursor.fetchone()[0])
 
 
 def insert(record: Record) -> None:

@@ -13,11 +13,15 @@ from django.db import connections
 from better_compute.contract.ports import Expression
 from better_compute.store import mark
 
+#: How long a call may send nothing, in milliseconds, before PostgreSQL ends it: its body may drip, its process may
+#: be frozen, and until then every table it touched is closed to migrations.
+IDLE_MS: Final = 60_000
+
 # set_config(..., true) lasts until the transaction ends. A transaction may become read-only at any time.
 # The mark goes with the limits: at the end it tells that the transaction is still this one.
 LIMITS = (
-    "set_config('statement_timeout', %s, true), set_config('transaction_read_only', %s, true), "
-    f"compute_now(), {mark.SET}"
+    "set_config('statement_timeout', %s, true), set_config('idle_in_transaction_session_timeout', %s, true), "
+    f"set_config('transaction_read_only', %s, true), compute_now(), {mark.SET}"
 )
 
 OPEN = f"SELECT {LIMITS}, {{reading}}"
@@ -53,7 +57,8 @@ class Limits:
 
     def parameters(self) -> list[Any]:
         """In the order of :data:`LIMITS` and the reading."""
-        return [str(self.statement_timeout_ms), "on" if self.read_only else "off", *self.reading.params]
+        read_only = "on" if self.read_only else "off"
+        return [str(self.statement_timeout_ms), str(IDLE_MS), read_only, *self.reading.params]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +94,7 @@ def open_call(alias: str, limits: Limits) -> Opening:
     """Set the limits of the transaction."""
     with connections[alias].cursor() as cursor:
         cursor.execute(OPEN.format(reading=limits.reading.sql), limits.parameters())
-        _, _, at, _, read = cursor.fetchone()
+        _, _, _, at, _, read = cursor.fetchone()
     return Opening(at, read)
 
 
@@ -99,7 +104,7 @@ def open_call_with_token(
     """Set the limits, and return the token of this SHA-256 digest too, None when there is none."""
     with connections[alias].cursor() as cursor:
         cursor.execute(_with_token(alias, user, limits.reading.sql), [*limits.parameters(), digest])
-        _, _, at, _, read, id, tenant_id, last_used_at, user_id, live, *row = cursor.fetchone()
+        _, _, _, at, _, read, id, tenant_id, last_used_at, user_id, live, *row = cursor.fetchone()
     opening = Opening(at, read)
     if id is None:
         return opening, None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import select
 from functools import cache
 from typing import Any
 
@@ -136,6 +137,13 @@ class Probes(ComputeViewSet):
         else:
             with connection.cursor() as cursor:
                 cursor.execute(input.extra)
+        return Answer(value="as if it were still open")
+
+    @compute_method(action=WRITE, kind="mutation", resource=tenant)
+    def freeze(self, ctx: MethodContext, input: Where) -> Answer:
+        """Send nothing until the database has ended the session, after having written everything."""
+        write_everything(ctx, input)
+        select.select([connection.connection.fileno()], [], [], 30)
         return Answer(value="as if it were still open")
 
     @compute_method(action=WRITE, kind="mutation", resource=tenant)

@@ -16,7 +16,7 @@ from django.test import override_settings
 from better_compute import ComputeError, Principal, compute
 from better_compute.envelope import call, codec
 from better_compute.envelope.problem import refusal
-from better_compute.store import audit, outbox, transaction, work
+from better_compute.store import audit, outbox, preamble, transaction, work
 from tests.envelope.conftest import Caller, audit_rows, count_rows, grown
 from tests.envelope.probe import AFTER_COMMIT, REFUSALS, Number
 
@@ -329,6 +329,32 @@ def test_a_connection_lost_at_commit_does_not_promise_that_nothing_changed(calle
     found = json.loads(response.content)
     assert (found["code"], found["reason"]) == ("STORAGE_BUSY", "OUTCOME_UNKNOWN")
     assert "Idempotency-Key" in found["mend"]
+    assert [(row["outcome"], row["code"]) for row in audit_rows()] == [("failed", "STORAGE_BUSY")]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_commit_that_was_kept_is_not_recorded_as_failed(caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fault: the connection is lost on the way back, after the server has committed."""
+    end = transaction._end
+
+    def lose_the_answer(markers: Any, alias: str, **how: Any) -> None:
+        end(markers, alias, **how)
+        monkeypatch.setattr(transaction, "_end", end)
+        raise OperationalError("the connection is lost") from psycopg.OperationalError("the connection is lost")
+
+    monkeypatch.setattr(transaction, "_end", lose_the_answer)
+    found = json.loads(caller.probe("write").content)
+    assert (found["code"], found["reason"]) == ("STORAGE_BUSY", "OUTCOME_UNKNOWN")
+    assert [row["outcome"] for row in audit_rows()] == ["allowed"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_call_that_sends_nothing_is_ended_and_leaves_nothing(caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fault: a process that is frozen, or a body that drips, between two statements."""
+    monkeypatch.setattr(preamble, "IDLE_MS", 100)
+    before = count_rows()
+    assert problem(caller.probe("freeze")) == (503, "STORAGE_BUSY")
+    assert grown(before) == REFUSAL_ONLY
 
 
 def test_a_defect_met_while_a_database_error_is_handled_is_a_defect() -> None:
