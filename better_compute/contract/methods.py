@@ -78,11 +78,24 @@ class Deprecation:
         What to call instead, a dotted name or a sentence.
     sunset
         The day from which it may be gone.
+
+    Raises
+    ------
+    ValueError
+        When it says nothing to use instead, or a sunset that is not after ``since``.
     """
 
     since: date
     use: str
     sunset: date | None = None
+
+    def __post_init__(self) -> None:
+        if not self.use.strip():
+            raise ValueError("Deprecation(use='') leaves callers with nothing to call; name what takes its place.")
+        if self.sunset is not None and self.sunset <= self.since:
+            raise ValueError(
+                f"Deprecation(sunset={self.sunset}) is not after since={self.since}; leave callers time to change."
+            )
 
 
 @dataclass(frozen=True, slots=True)

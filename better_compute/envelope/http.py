@@ -42,7 +42,7 @@ def serve(spec: MethodSpec, request: HttpRequest) -> HttpResponse:
     except ComputeError as error:
         if isinstance(error, rate.RateLimited):
             rate_headers = error.level.headers()
-        return refuse(request, error, rate_headers)
+        return refuse(request, error, {**rate_headers, **deprecation(spec)})
     response = _respond(request, answer.body, 200, "application/json")
     for name, value in deprecation(spec).items():
         response[name] = value

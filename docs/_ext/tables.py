@@ -86,6 +86,25 @@ def methods() -> tuple[list[str], Rows]:
     return ["method", "kind", "action", "resource"], rows
 
 
+def deprecations() -> tuple[list[str], Rows]:
+    """Methods that will go."""
+    rows = [
+        [
+            code(spec.dotted),
+            str(spec.deprecated.since),
+            code(spec.deprecated.use) if spec.deprecated.use in _live() else spec.deprecated.use,
+            str(spec.deprecated.sunset or "not decided"),
+        ]
+        for spec in registry.current().methods.values()
+        if spec.deprecated is not None
+    ]
+    return ["method", "deprecated since", "use", "may be gone from"], sorted(rows) or [["none", "", "", ""]]
+
+
+def _live() -> set[str]:
+    return {spec.dotted for spec in registry.current().methods.values()}
+
+
 def reconcilers() -> tuple[list[str], Rows]:
     """Reconcilers of the built-in modules (ruling 22)."""
     hosted = registry.current()
@@ -127,6 +146,7 @@ def commands() -> tuple[list[str], Rows]:
 TABLES: Final[Mapping[str, Callable[[], tuple[list[str], Rows]]]] = {
     "checks": checks,
     "commands": commands,
+    "deprecations": deprecations,
     "errors": error_codes,
     "settings": settings,
     "methods": methods,

@@ -79,6 +79,11 @@ class TestDeprecated:
         assert answer["Deprecation"] == "@1798761600"
         assert answer["Sunset"] == "Thu, 01 Jul 2027 00:00:00 GMT"
 
+    def test_its_refusals_say_so_too(self, caller: Caller) -> None:
+        for answer in (caller.get("plugins/acme/widgets/count?tenantId=t2"), caller.get("plugins/acme/widgets/count")):
+            assert answer.status_code in (400, 404)
+            assert answer["Deprecation"] == "@1798761600"
+
     def test_others_say_nothing(self, caller: Caller) -> None:
         assert "Deprecation" not in caller.post("plugins/acme/widgets/poke", {"tenantId": "t1", "widgetId": "w"})
 
@@ -90,3 +95,12 @@ class TestDeprecated:
         assert "@deprecated */" in clients.typescript(document)
         assert '"""Deprecated. Count' in clients.python(document)
         assert [row.method for row in matrix().methods if row.deprecated] == ["plugins.acme.widgets.count"]
+
+
+@pytest.mark.parametrize(
+    ("use", "sunset", "told"),
+    [(" ", None, "nothing to call"), ("a.b", date(2027, 1, 1), "not after"), ("a.b", date(2026, 1, 1), "not after")],
+)
+def test_a_deprecation_that_helps_nobody_is_refused(use: str, sunset: date | None, told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        Deprecation(date(2027, 1, 1), use, sunset)
