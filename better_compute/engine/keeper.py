@@ -61,7 +61,7 @@ class Keeper:
         self._poked.set()
 
     def retire(self) -> None:
-        """Take no more leases; keep beating."""
+        """Take no more leases, and give back each as soon as nothing runs under it; keep beating."""
         self._retiring.set()
         self.poke()
 
@@ -74,13 +74,14 @@ class Keeper:
         """Beat and share until stopped."""
         while not self._stopping.is_set():
             self._poked.clear()
+            before = self._startable()
             try:
                 with self._session.cursor() as cursor:
                     changed = [self.step(cursor, membership) for membership in self._memberships]
                     if any(changed):
                         notify(cursor, MEMBERS_CHANNEL)
                 self.ready.set()
-                if any(changed):
+                if any(changed) or self._startable() != before:
                     self._dispatcher.wake(None)
             except Exception as error:
                 self._session.close()
@@ -105,8 +106,7 @@ class Keeper:
             if membership is self._memberships[-1]:
                 self._next_beat = monotonic() + self._settings.tick_ms / 1_000
         if self._retiring.is_set():
-            membership.retire(cursor)
-            return joined
+            return membership.retire(cursor, self._dispatcher.runs_under) or joined
         for dead in membership.bury(cursor, [each.id for each in self._memberships]):
             log.warning("buried member %s, which stopped beating", dead)
             metrics.add("members_buried")
@@ -119,6 +119,10 @@ class Keeper:
         if changed:
             metrics.add("lease_transitions")
         return joined or changed
+
+    def _startable(self) -> list[tuple[bool, frozenset[str]]]:
+        """What lets keys start: a change of it may let those start that no enqueue will announce again."""
+        return [(membership.trusted, membership.paused) for membership in self._memberships]
 
     def _join(self, cursor: Any, membership: Membership) -> bool:
         membership.join(cursor)

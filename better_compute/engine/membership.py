@@ -54,6 +54,8 @@ class Membership:
     fresh_id: Callable[[], str] = lambda: str(uuid4())
     _trusted_until: float = 0.0
     _takes: bool = True
+    #: The id under which the others were told to plan without it.
+    _drained: str = ""
 
     @property
     def sharded(self) -> bool:
@@ -197,10 +199,20 @@ class Membership:
             self.holds.pop(name, None)
         return given
 
-    def retire(self, cursor: Any) -> None:
-        """Take no more leases and let others plan without this member; what it holds it keeps for now."""
+    def retire(self, cursor: Any, running: Callable[[str], bool] = lambda lease: False) -> bool:
+        """Take no more leases, let others plan without this member, and give back what nothing runs under.
+
+        Call it again while keys run; True when anything changed.
+        """
         self._takes = False
-        leases.drain(cursor, self.id)
+        drains = self._drained != self.id
+        if drains:
+            leases.drain(cursor, self.id)
+            self._drained = self.id
+        for hold in self.holds.values():
+            hold.leaving = True
+        given = self.give_back(cursor, list(self.holds), running)
+        return bool(given) or drains
 
     def leave(self, cursor: Any) -> None:
         """Give back everything and end the membership."""
