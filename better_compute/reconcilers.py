@@ -1,11 +1,11 @@
-"""The core's own reconcilers: retention of what nobody needs any more."""
+"""The core's own reconcilers: retention of what nobody needs any more, and the queue's history."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from better_compute import DONE, SYNC_AGAIN, Outcome, Periodic, ReconcileContext, Reconciler, conf
-from better_compute.store import idempotency, retention
+from better_compute.store import history, idempotency, overview, retention
 
 #: Rows deleted in one transaction, so that no run holds locks for long.
 PURGE_ROWS: Final = 1_000
@@ -68,3 +68,20 @@ class PartitionRetention(Reconciler):
                 return DONE
             ctx.log.info("partition %s: %s", step.partition, step.did.lower())
         return SYNC_AGAIN
+
+
+class QueueHistory(Reconciler):
+    """Writes down once a minute how deep every queue is, for the picture on the operator's pages, and keeps two days.
+
+    It counts up to 50,000 keys of a kind by index, within the time that an operator's page may take.
+    """
+
+    name = "core.queue-history"
+    shard_by = "none"
+    periodic = (Periodic("sample", every="1m"),)
+
+    def run(self, ctx: ReconcileContext, key: str) -> Outcome:
+        """Take one sample."""
+        with ctx.sql.transaction(), overview.bounded():
+            history.record(self.name)
+        return DONE

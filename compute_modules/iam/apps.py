@@ -21,6 +21,8 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="u
     providers: tuple[Provider, ...] = ()
     #: Longest that breaking the glass may last, in minutes.
     break_glass_minutes: int = 60
+    #: Path of a callable that returns a ``compute_modules.iam.outside.TenantSource``: tenants that are kept elsewhere.
+    tenant_source: str = ""
 
 
 class Iam(ComputeModule):

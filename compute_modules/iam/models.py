@@ -184,6 +184,48 @@ class ScopedToken(models.Model):
         return f"{self.label} ({self.hint}...)"
 
 
+class InboxEvent(models.Model):
+    """An event of where tenants are kept, by its id, so that each is taken once; ``problem`` for what was none."""
+
+    id = models.CharField(primary_key=True, max_length=255, db_collation="C")
+    type = models.CharField(max_length=128, blank=True)
+    tenant_id = models.CharField(max_length=128, blank=True)
+    problem = models.TextField(blank=True)
+    received_at = models.DateTimeField(db_default=ComputeNow())
+
+    class Meta:
+        db_table = "compute_iam_inbox"
+        verbose_name = "tenant event"
+        default_permissions = ("view",)
+        indexes = (
+            models.Index(fields=("received_at",), name="compute_iam_inbox_received"),
+            models.Index(fields=("received_at",), condition=~Q(problem=""), name="compute_iam_inbox_problems"),
+        )
+
+    def __str__(self) -> str:
+        return self.id
+
+
+class OutsideRow(models.Model):
+    """What was last made so of a tenant that is kept elsewhere, and what stands in the way."""
+
+    tenant_id = models.CharField(primary_key=True, max_length=128, db_collation="C")
+    #: Its state outside, the last time it could be followed; empty before that.
+    state = models.CharField(max_length=16, blank=True)
+    problem = models.TextField(blank=True)
+    problem_since = models.DateTimeField(null=True, blank=True)
+    read_at = models.DateTimeField(db_default=ComputeNow())
+
+    class Meta:
+        db_table = "compute_iam_outside"
+        verbose_name = "followed tenant"
+        default_permissions = ("view",)
+        indexes = (models.Index(fields=("tenant_id",), condition=~Q(problem=""), name="compute_iam_outside_problems"),)
+
+    def __str__(self) -> str:
+        return self.tenant_id
+
+
 class Version(models.Model):
     """One row: raised by triggers on every change of the tables that decisions are made from."""
 

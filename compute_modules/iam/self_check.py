@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from django.conf import settings
 
@@ -10,11 +11,23 @@ from better_compute import Finding, ModuleContext
 
 from . import grants
 from .apps import Options
+from .lifecycle import binding
 from .projection import projection
+
+#: Most events or tenants that are named; the count says how many there are.
+_NAMED: Final = 3
+_POISON: Final = """
+SELECT received_at, problem, count(*) OVER () AS n FROM compute_iam_inbox
+WHERE problem <> '' AND received_at > compute_now() - interval '7 days' ORDER BY received_at DESC LIMIT %s
+"""
+_NOT_FOLLOWED: Final = """
+SELECT tenant_id, problem, count(*) OVER () AS n FROM compute_iam_outside
+WHERE problem <> '' ORDER BY problem_since, tenant_id LIMIT %s
+"""
 
 
 def self_check(ctx: ModuleContext) -> Iterator[Finding]:
-    """Tell of a root without an owner, of glass that is broken, and of plugins that the settings do not know."""
+    """Tell of a root without an owner, broken glass, unknown plugins, and tenants that could not be followed."""
     options: Options = ctx.options
     reading = projection.read(ctx)
     if _judges() and not grants.owners(reading.facts, options.root_tenant_id, reading.at):
@@ -40,6 +53,7 @@ def self_check(ctx: ModuleContext) -> Iterator[Finding]:
             count=len(broken),
         )
     yield from _unknown_plugins(ctx, options)
+    yield from _followed(ctx)
 
 
 def _judges() -> bool:
@@ -57,4 +71,31 @@ def _unknown_plugins(ctx: ModuleContext, options: Options) -> Iterator[Finding]:
             severity="warning",
             message=f"The plugin {plugin!r} is hosted, and COMPUTE['iam']['PLUGINS'] does not name it.",
             fix="Add it there, or remove the plugin.",
+        )
+
+
+def _followed(ctx: ModuleContext) -> Iterator[Finding]:
+    """What came of following tenants that are kept elsewhere."""
+    if binding.failed:
+        yield Finding(
+            check="iam.inbox-unbound",
+            severity="warning",
+            message=f"The tenant source could not be bound in this process: {binding.failed[:200]}",
+            fix="Mend it and start the process again; until then its tenants are followed every five minutes only.",
+        )
+    for row in ctx.sql.query(_POISON, [_NAMED]).rows:
+        yield Finding(
+            check="iam.inbox-poison",
+            severity="warning",
+            message=f"What came at {row['received_at']:%Y-%m-%dT%H:%M:%SZ} is no event: {row['problem']}",
+            fix="See what the tenant source sends; the sweep re-reads every tenant, so none is lost.",
+            count=row["n"],
+        )
+    for row in ctx.sql.query(_NOT_FOLLOWED, [_NAMED]).rows:
+        yield Finding(
+            check="iam.tenant-not-followed",
+            severity="warning",
+            message=f"The tenant {row['tenant_id']!r} is not as it is outside: {row['problem']}",
+            fix="Mend it where the tenant is kept; it is tried again by itself.",
+            count=row["n"],
         )

@@ -56,6 +56,21 @@ class TenantsPort:
         change(self.ctx, tenant_id, Verb.DELETE, reason)
         return True
 
+    def suspend(self, tenant_id: str, *, reason: str) -> bool:
+        """Suspend it if it is active."""
+        return self._change_from(State.ACTIVE, tenant_id, Verb.SUSPEND, reason)
+
+    def resume(self, tenant_id: str, *, reason: str) -> bool:
+        """Resume it if it is suspended."""
+        return self._change_from(State.SUSPENDED, tenant_id, Verb.RESUME, reason)
+
+    def _change_from(self, state: State, tenant_id: str, verb: Verb, reason: str) -> bool:
+        records.lock(self.ctx, tenant_id)
+        if records.read(self.ctx, tenant_id).state is not state:
+            return False
+        change(self.ctx, tenant_id, verb, reason)
+        return True
+
     def state(self, tenant_id: str) -> str:
         """The tenant's own state."""
         return records.read(self.ctx, tenant_id).state.value
