@@ -236,6 +236,14 @@ class Tenants(Protocol):
         """Begin the teardown of a tenant in the open transaction; False when it has begun or ended already."""
         ...
 
+    def suspend(self, tenant_id: str, *, reason: str) -> bool:
+        """Suspend an active tenant in the open transaction; False when it is in another state."""
+        ...
+
+    def resume(self, tenant_id: str, *, reason: str) -> bool:
+        """Resume a suspended tenant in the open transaction; False when it is in another state."""
+        ...
+
     def state(self, tenant_id: str) -> str:
         """The tenant's own state, ``active`` when nothing else was ever said of it."""
         ...
@@ -254,6 +262,22 @@ class TenantTree(Protocol):
 
     def lineage(self, tenant_id: str) -> Expression:
         """A ``text[]`` of ``tenant_id`` and every tenant above it, in no order; the root may be left out."""
+        ...
+
+
+class RoleMatrix(Protocol):
+    """What roles come to, served as port ``role-matrix`` by a module that judges by roles."""
+
+    def roles(self) -> Sequence[str]:
+        """The roles that every installation has."""
+        ...
+
+    def relations(self) -> Sequence[str]:
+        """How a call's tenant may stand to the one in which the role is granted; ``own`` first."""
+        ...
+
+    def outcome(self, role: str, action: str, relation: str, *, installation: bool) -> str:
+        """``allowed``, or the code of the refusal; ``installation`` for what acts on no tenant."""
         ...
 
 

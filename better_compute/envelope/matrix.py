@@ -9,6 +9,8 @@ import msgspec
 
 from better_compute import registry
 from better_compute.contract.methods import MethodSpec, Resource
+from better_compute.contract.ports import RoleMatrix
+from better_compute.engine.contexts import served_port
 from better_compute.registry import table
 
 #: Shown where the type of a method's resource depends on its input.
@@ -26,20 +28,27 @@ class Row(msgspec.Struct, frozen=True, rename="camel"):
     resource: str
     #: What to use instead of a method that will go.
     deprecated: str = ""
+    #: role -> how the call's tenant stands to the one of the role -> ``allowed`` or the code of the refusal.
+    #: Empty where no hosted module judges by roles.
+    roles: dict[str, dict[str, str]] = {}
 
 
 class Difference(msgspec.Struct, frozen=True, rename="camel"):
-    """Where the table and the hosted methods part: ``undeclared``, ``missing`` or a field that ``differs``."""
+    """Where the table and the hosted methods part: ``undeclared``, ``missing`` or a field that ``differs``.
+
+    ``leaks`` is a role that may do it in a tenant beside or above its own, ``unreachable`` what no owner may.
+    """
 
     method: str
-    what: Literal["undeclared", "missing", "differs"]
+    what: Literal["undeclared", "missing", "differs", "leaks", "unreachable"]
     detail: str
 
 
 class Matrix(msgspec.Struct, frozen=True, rename="camel"):
-    """Every hosted method, and every difference from the table."""
+    """Every hosted method, and every difference from the table. ``relations`` are the columns of each role."""
 
     methods: list[Row]
+    relations: list[str]
     differences: list[Difference]
 
 
@@ -54,9 +63,14 @@ class _Anything:
 
 
 def matrix() -> Matrix:
-    """Read the registry and the table."""
-    hosted = [_row(spec) for spec in registry.current().methods.values()]
-    return Matrix(methods=hosted, differences=list(_differences(hosted, table.rows())))
+    """Read the registry and the table, and ask the port ``role-matrix`` about every method."""
+    judge: RoleMatrix | None = served_port("role-matrix")
+    hosted = [_row(spec, judge) for spec in registry.current().methods.values()]
+    return Matrix(
+        methods=hosted,
+        relations=[] if judge is None else list(judge.relations()),
+        differences=[*_differences(hosted, table.rows()), *_unsafe(hosted)],
+    )
 
 
 def resource_type(spec: MethodSpec) -> str:
@@ -69,16 +83,37 @@ def resource_type(spec: MethodSpec) -> str:
     return resource.type if isinstance(resource, Resource) and isinstance(resource.type, str) else VARIES
 
 
-def _row(spec: MethodSpec) -> Row:
+def _row(spec: MethodSpec, judge: RoleMatrix | None) -> Row:
+    type = resource_type(spec)
     return Row(
         method=spec.dotted,
         module=spec.module,
         plugin=spec.plugin_id is not None,
         action=spec.action,
         kind=spec.kind,
-        resource=resource_type(spec),
+        resource=type,
         deprecated=spec.deprecated.use if spec.deprecated else "",
+        roles={}
+        if judge is None
+        else {
+            role: {
+                relation: judge.outcome(role, spec.action, relation, installation=type == "system")
+                for relation in judge.relations()
+            }
+            for role in judge.roles()
+        },
     )
+
+
+def _unsafe(hosted: Sequence[Row]) -> Iterator[Difference]:
+    """What no table can make right: a role that reaches up or aside, and a method that is nobody's."""
+    for row in hosted:
+        for role, outcomes in row.roles.items():
+            for relation, outcome in outcomes.items():
+                if outcome == "allowed" and relation not in ("own", "below"):
+                    yield Difference(row.method, "leaks", f"The role {role} may do it in a {relation} tenant.")
+        if row.roles and not any(outcomes.get("own") == "allowed" for outcomes in row.roles.values()):
+            yield Difference(row.method, "unreachable", f"No role holds {row.action} in its own tenant.")
 
 
 def _differences(hosted: Sequence[Row], declared: Sequence[table.Row]) -> Iterator[Difference]:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.db import connection
 
 from better_compute import ComputeError, ErrorCode, Principal, compute
 from better_compute.contract.methods import MethodSpec
 from better_compute.envelope import call
-from better_compute.envelope.matrix import resource_type
+from better_compute.envelope.matrix import matrix as authz_matrix, resource_type
+from compute_modules.iam.role_matrix import RoleMatrixPort
 from compute_modules.iam.roles import BUILT_IN
 from tests.modules.iam.conftest import grant, rows, service
 from tests.modules.iam.samples import Belongings, sample
@@ -21,6 +23,9 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 
 #: Whose tenants a caller meets, seen from ``own``.
 PLACES = {"own": "org", "org": "root", "sib": "org", "far": "other"}
+#: How a place stands to ``own``, and to ``org`` when the role is granted there with `inherit`.
+BESIDE = {"own": "own", "org": "parent", "root": "parent", "sib": "sibling", "far": "foreign", "other": "foreign"}
+BELOW = {"org": "own", "own": "below", "sib": "below", "root": "parent", "far": "foreign", "other": "foreign"}
 
 
 @pytest.fixture
@@ -80,6 +85,7 @@ def test_every_method_in_every_place_is_allowed_exactly_where_the_role_says(
     belongings: dict[str, Belongings], role: str | None, inherit: bool
 ) -> None:
     caller = service("caller")
+    matrix = {row.method: row for row in authz_matrix().methods}
     granted_at = "org" if inherit else "own"
     reaches = {"org", "own", "sib"} if inherit else {"own"}
     if role is not None:
@@ -92,6 +98,13 @@ def test_every_method_in_every_place_is_allowed_exactly_where_the_role_says(
             met = outcome(spec, caller, sample(spec, belongings[place]))
             if met != wanted:
                 wrong.append(f"{spec.dotted} at {place}: {met} instead of {wanted}")
+            if role is None:
+                continue
+            relation = (BELOW if inherit else BESIDE)[acts_on]
+            relation = "foreign" if resource_type(spec) == "system" else relation
+            printed = matrix[spec.dotted].roles[role][relation]
+            if met != printed:
+                wrong.append(f"{spec.dotted} at {place}: {met}, and the printed matrix says {printed} for {relation}")
     assert wrong == []
 
 
@@ -103,6 +116,8 @@ def test_the_installation_is_the_roots(belongings: dict[str, Belongings]) -> Non
             if resource_type(spec) == "system":
                 wanted = "allowed" if BUILT_IN[role].match(spec.action) else "ACCESS_DENIED"
                 assert outcome(spec, caller, sample(spec, belongings["own"])) == wanted, (spec.dotted, role)
+                (printed,) = (row for row in authz_matrix().methods if row.method == spec.dotted)
+                assert printed.roles[role]["own"] == wanted, (spec.dotted, role)
 
 
 def counts() -> dict[str, int]:
@@ -194,4 +209,38 @@ def test_lists_never_show_what_get_refuses(belongings: dict[str, Belongings]) ->
 
 
 def test_the_table_and_the_hosted_methods_agree() -> None:
-    call_command("authz_matrix", "--check")
+    call_command("authz_matrix", "--check", stdout=io.StringIO())
+
+
+def test_the_matrix_is_printed_with_a_letter_for_each_relation() -> None:
+    out = io.StringIO()
+    call_command("authz_matrix", stdout=out)
+    lines = {line.split()[0]: line.split() for line in out.getvalue().splitlines() if line.strip()}
+    assert lines["method"][-3:] == ["owner", "operator", "viewer"]
+    assert lines["grants.create"][-3:] == ["AA---", "DD---", "DD---"]
+    assert lines["tenants.get"][-3:] == ["AA---", "AA---", "AA---"]
+    assert lines["plugins.acme.widgets.poke"][-3:] == ["AA---", "AA---", "DD---"]
+    assert lines["system.version"][-3:] == ["ADDDD", "ADDDD", "ADDDD"]
+    assert "own, below, parent, sibling, foreign" in out.getvalue()
+
+
+def test_a_role_that_reaches_another_tenant_or_a_method_of_nobody_fails_the_check(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def outcome(port: RoleMatrixPort, role: str, action: str, relation: str, *, installation: bool) -> str:
+        if action == "compute:acme:poke":
+            return "ACCESS_DENIED"
+        return (
+            "allowed"
+            if (action, role, relation) == ("compute:acme:read", "viewer", "sibling")
+            else "allowed" * (relation == "own")
+        )
+
+    monkeypatch.setattr(RoleMatrixPort, "outcome", outcome)
+    found = {(each.method, each.what): each.detail for each in authz_matrix().differences}
+    assert found == {
+        ("plugins.acme.widgets.poke", "unreachable"): "No role holds compute:acme:poke in its own tenant.",
+        ("plugins.acme.widgets.count", "leaks"): "The role viewer may do it in a sibling tenant.",
+    }
+    with pytest.raises(CommandError, match=r"2 difference\(s\)"):
+        call_command("authz_matrix", "--check", stdout=io.StringIO())
