@@ -296,7 +296,7 @@ class Pause(ReadModel):
 
 
 class RateLimit(models.Model):
-    """Has no table: rate limits stand in the settings and their levels in a store; this carries the page's permission."""
+    """Has no table: limits stand in the settings, levels in a store; this carries the permission of their page."""
 
     bucket = models.TextField(primary_key=True)
 

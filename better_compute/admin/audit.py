@@ -25,6 +25,7 @@ class AuditAdmin(ReadOnlyAdmin):
     )  # fmt: skip
     list_filter = (OutcomeFilter, TenantFilter)
     ordering = ("-at", "-id")
+    empty_text = "No act was recorded yet: mutations leave a record, and whatever was denied or failed."
     search_fields = ("id",)
     search_help_text = "A record's id or a whole tenant id"
 

@@ -87,6 +87,12 @@ class HolderFilter(ExactFilter):
     title = parameter_name = column = "holder"
 
 
+class PrincipalFilter(ExactFilter):
+    """Rows of one principal, which a link chooses."""
+
+    title = parameter_name = column = "principal"
+
+
 class ChoiceFilter(SimpleListFilter):
     """The values of an enumeration, each with the condition that an index serves."""
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
 
@@ -11,17 +12,20 @@ from django.db import DatabaseError, transaction as django_transaction
 from django.http import HttpRequest
 
 from better_compute import conf, doctor
-from better_compute.admin import pictures
+from better_compute.admin import charts, pictures
 from better_compute.admin.failure import finding_of
 from better_compute.admin.filters import hosted_kinds
 from better_compute.contract.findings import Finding
-from better_compute.models import Lease, MigrationRecord, Process, Worker, WorkItem
-from better_compute.store import clock, overview
+from better_compute.engine import pausing
+from better_compute.models import AuditEvent, Lease, MigrationRecord, Pause, Process, Worker, WorkItem
+from better_compute.store import clock, history, overview
 
 _Part = TypeVar("_Part")
 _BY_SEVERITY: Final = {"error": 0, "warning": 1, "info": 2}
 #: Findings shown; the rest are counted.
 _MOST_FINDINGS: Final = 100
+#: Of :data:`charts.SPANS`.
+_SPAN: Final = "6h"
 
 
 def content(site: AdminSite, request: HttpRequest) -> dict[str, Any]:
@@ -32,7 +36,7 @@ def content(site: AdminSite, request: HttpRequest) -> dict[str, Any]:
     """
     may = {
         name: site.is_registered(model) and request.user.has_perm(f"compute.view_{name}")
-        for model in (WorkItem, Lease, MigrationRecord, Worker, Process)
+        for model in (WorkItem, Lease, MigrationRecord, Worker, Process, AuditEvent, Pause)
         if (name := str(model._meta.model_name))
     }
     if not any(may.values()):
@@ -42,15 +46,21 @@ def content(site: AdminSite, request: HttpRequest) -> dict[str, Any]:
     try:
         with overview.bounded():
             now = reader.part("clock", clock.now) or datetime.now(UTC)
+            if may["workitem"] or may["worker"]:
+                home["paused"] = reader.part("pauses", lambda: {each.scope: each for each in pausing.paused()}) or {}
             if may["workitem"]:
-                home["bars"] = reader.part("work", lambda: pictures.bars(_depths(), now))
+                past = reader.part("history", lambda: _history(now))
+                home["chart"] = None if past is None else charts.stacked(past)
+                home["bars"] = reader.part("work", lambda: _bars(now, past, home["paused"]))
                 home["errors"] = reader.part("errors", overview.errors)
+            if may["auditevent"]:
+                home["refusals"] = reader.part("refusals", overview.refusals)
             if may["lease"]:
                 home["leases"] = reader.part("leases", lambda: _leases(now))
             if may["migrationrecord"]:
                 home["ledger"] = reader.part("ledger", overview.ledger)
             if may["worker"]:
-                home["workers"] = reader.part("workers", overview.workers)
+                home["workers"] = reader.part("workers", lambda: _workers(home["paused"]))
             if may["process"]:
                 home["processes"] = reader.part("processes", overview.processes)
     except DatabaseError as error:
@@ -63,6 +73,7 @@ def content(site: AdminSite, request: HttpRequest) -> dict[str, Any]:
         "more_findings": max(len(findings) - _MOST_FINDINGS, 0),
         "ok": all(finding.severity != "error" for finding in findings),
         "cap": overview.CAP,
+        "span": charts.SPANS[_SPAN][0],
     }
     return {"compute_home": home}
 
@@ -81,6 +92,31 @@ class _Reader:
         except DatabaseError as error:
             self.findings.append(finding_of(f"admin.{name}", error))
             return None
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A line of the queue's table: the bar, the last hours as areas, and what was paused, if it was."""
+
+    bar: pictures.Bar
+    spark: list[str]
+    pause: Any
+
+
+def _history(now: datetime) -> history.History:
+    _, step, slots = charts.SPANS[_SPAN]
+    return history.read(now, step=step, slots=slots)
+
+
+def _bars(now: datetime, past: history.History | None, paused: Mapping[str, Any]) -> list[Queue]:
+    return [
+        Queue(bar, charts.spark(past, bar.depth.kind) if past else [], paused.get(f"kind:{bar.depth.kind}"))
+        for bar in pictures.bars(_depths(), now)
+    ]
+
+
+def _workers(paused: Mapping[str, Any]) -> list[tuple[overview.WorkerRow, Any]]:
+    return [(worker, paused.get(f"member:{worker.id}")) for worker in overview.workers()]
 
 
 def _depths() -> list[overview.KindDepth]:

@@ -19,6 +19,7 @@ class LeaseAdmin(ReadOnlyAdmin):
     ordering = ("name",)
     list_per_page = 300
     search_fields = ("^name",)
+    empty_text = "No lease was ever taken. Start a worker: manage.py compute_serve --roles controllers."
     search_help_text = "The beginning of a name, e.g. singleton:"
 
     acquired = moment("acquired_at", "held")

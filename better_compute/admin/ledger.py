@@ -19,6 +19,7 @@ class LedgerAdmin(ReadOnlyAdmin):
     )  # fmt: skip
     list_filter = (OwnerFilter,)
     ordering = ("-seq",)
+    empty_text = "The ledger is empty. Run manage.py compute_migrate."
     search_fields = ("name",)
     search_help_text = "The beginning of a name, e.g. core/0002"
 

@@ -20,6 +20,7 @@ class WorkerAdmin(ReadOnlyAdmin):
         "id", "role", "place", "state", "expires", "started", "connections", "backend_pid", "leases", "running",
     )  # fmt: skip
     ordering = ("-expires_at",)
+    empty_text = "No worker has started, so work waits. Start one: manage.py compute_serve --roles all."
 
     expires = moment("expires_at", "expires")
     started = moment("started_at", "started")
@@ -52,6 +53,7 @@ class ProcessAdmin(ReadOnlyAdmin):
     list_display = ("place", "role", "seen", "started", "connections", "short_fingerprint")
     fields = ("id", "place", "role", "seen", "started", "connections", "fingerprint", "hosted")
     ordering = ("-seen_at",)
+    empty_text = "No process has announced itself. Start one: manage.py compute_serve --roles all."
 
     seen = moment("seen_at", "seen")
     started = moment("started_at", "started")

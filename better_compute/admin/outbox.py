@@ -22,6 +22,7 @@ class OutboxAdmin(ReadOnlyAdmin):
     fields = ("id", "type", "tenant_link", "subject", "created", "xid", "trace_context", "data_json")
     list_filter = (TenantFilter,)
     ordering = ("-id",)
+    empty_text = "No event was published yet."
     search_fields = ("id",)
     search_help_text = "An event's id or a whole tenant id"
 

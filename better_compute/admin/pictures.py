@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Final
 
 from better_compute.admin import ages
@@ -17,6 +17,18 @@ _ROW: Final = 16
 _CELL: Final = 14
 _PITCH: Final = 16
 _SMALLEST_BAR: Final = 0.8
+#: Shades of the map of ages, by the time below which a lease has them; the last has no bound.
+_AGES: Final = tuple(
+    enumerate(
+        (
+            (timedelta(minutes=1), "under 1 m"),
+            (timedelta(minutes=10), "1 to 10 m"),
+            (timedelta(hours=1), "10 m to 1 h"),
+            (timedelta(days=1), "1 h to 1 d"),
+            (timedelta.max, "1 d or more"),
+        )
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +100,20 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class ShardMap:
-    """The 256 shards of a role as a 16 by 16 map, and who holds them."""
+    """The 256 shards of a role as two 16 by 16 maps: who holds them, and for how long."""
 
     role: str
     cells: list[Cell]
+    ages: list[Cell]
     holders: list[Holder]
     free: int
     size: int = _ROW * _PITCH
+
+    @property
+    def age_key(self) -> list[tuple[str, str, int]]:
+        """Each shade of the map of ages: its class, what it stands for, and how many shards have it."""
+        shades = [cell.css for cell in self.ages]
+        return [(f"compute-age-{index}", text, shades.count(f"compute-age-{index}")) for index, (_, text) in _AGES]
 
     @property
     def summary(self) -> str:
@@ -134,12 +153,13 @@ def _shard_map(role: str, leases: dict[int, LeaseRow], now: datetime) -> ShardMa
             held.setdefault(lease.holder, []).append(shard)
     css = {holder: f"compute-holder-{index % HOLDER_COLOURS}" for index, holder in enumerate(sorted(held))}
     cells = [_cell(shard, leases.get(shard), css, now) for shard in range(SHARDS)]
+    shades = [replace(cell, css=_shade(leases.get(shard), now)) for shard, cell in enumerate(cells)]
     holders = [_holder(holder, css[holder], held[holder], leases, now) for holder in sorted(held)]
     free = SHARDS - sum(map(len, held.values()))
     if free:
         nobody = [shard for shard in range(SHARDS) if shard not in leases or not leases[shard].holder]
         holders.append(Holder("", "compute-holder-none", "nobody", free, ranges(nobody), "-", "free"))
-    return ShardMap(role, cells, holders, free)
+    return ShardMap(role, cells, shades, holders, free)
 
 
 def _cell(shard: int, lease: LeaseRow | None, css: dict[str, str], now: datetime) -> Cell:
@@ -150,6 +170,13 @@ def _cell(shard: int, lease: LeaseRow | None, css: dict[str, str], now: datetime
     word = state(lease)
     dead = "" if word == "live" else " compute-dead"
     return Cell(x, y, css[lease.holder] + dead, f"Shard {shard}: {place(lease)}{age}, epoch {lease.epoch}, {word}")
+
+
+def _shade(lease: LeaseRow | None, now: datetime) -> str:
+    if lease is None or not lease.holder or lease.acquired_at is None:
+        return "compute-holder-none"
+    age = now - lease.acquired_at
+    return next(f"compute-age-{index}" for index, (bound, _) in _AGES if age < bound)
 
 
 def _holder(id: str, css: str, shards: list[int], leases: dict[int, LeaseRow], now: datetime) -> Holder:

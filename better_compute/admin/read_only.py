@@ -47,6 +47,8 @@ class ReadOnlyAdmin(_ModelAdmin):
     """Lists in index order without counting, shows every field read-only, and offers no change at all."""
 
     actions: Any = None
+    #: What an empty list says: why it is empty, or what would fill it.
+    empty_text = "Nothing here."
     change_list_template = "compute/change_list.html"
     change_form_template = "compute/change_form.html"
     show_full_result_count = False
@@ -95,7 +97,8 @@ class ReadOnlyAdmin(_ModelAdmin):
     @outside_atomic_requests
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """The list, read within a bounded transaction."""
-        return self._bounded(request, lambda: super(ReadOnlyAdmin, self).changelist_view(request, extra_context))
+        more = {"empty_text": self.empty_text, **(extra_context or {})}
+        return self._bounded(request, lambda: super(ReadOnlyAdmin, self).changelist_view(request, more))
 
     @outside_atomic_requests
     def changeform_view(

@@ -41,10 +41,13 @@ def register_pages(site: AdminSite) -> None:
     from better_compute import models
     from better_compute.access import Token
     from better_compute.admin.audit import AuditAdmin
+    from better_compute.admin.idempotency import IdempotencyAdmin
     from better_compute.admin.leases import LeaseAdmin
     from better_compute.admin.ledger import LedgerAdmin
+    from better_compute.admin.limits import RateLimitAdmin
     from better_compute.admin.members import ProcessAdmin, WorkerAdmin
     from better_compute.admin.outbox import OutboxAdmin
+    from better_compute.admin.pauses import PauseAdmin
     from better_compute.admin.tokens import TokenAdmin
     from better_compute.admin.work import WorkAdmin
 
@@ -56,6 +59,9 @@ def register_pages(site: AdminSite) -> None:
         (models.OutboxEvent, OutboxAdmin),
         (models.AuditEvent, AuditAdmin),
         (models.MigrationRecord, LedgerAdmin),
+        (models.Pause, PauseAdmin),
+        (models.IdempotencyRecord, IdempotencyAdmin),
+        (models.RateLimit, RateLimitAdmin),
         (Token, TokenAdmin),
     ):
         if not site.is_registered(model):

@@ -71,6 +71,7 @@ class TokenAdmin(ReadOnlyAdmin):
     list_display = ("label", "hint", "user", "tenant_link", "state", "created", "used")
     fields = ("label", "hint", "user", "tenant_link", "state", "created", "used", "expires", "revoked", "id")
     list_filter = (TenantFilter,)
+    empty_text = "There is no token yet. Make one for a script or a service that calls the API."
     list_select_related = ("user",)
     ordering = ("-created_at", "-id")
 
@@ -139,7 +140,7 @@ class TokenAdmin(ReadOnlyAdmin):
                 return never_cache(
                     lambda _: self._page(request, "compute/token_made.html", secret=secret, token=token)
                 )(request)
-        return self._page(request, "compute/token_new.html", form=form)
+        return self._page(request, "compute/form.html", form=form, submit="Make the token")
 
     @outside_atomic_requests
     def revoke_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
@@ -160,7 +161,7 @@ class TokenAdmin(ReadOnlyAdmin):
 
     def _page(self, request: HttpRequest, template: str, **context: Any) -> HttpResponse:
         request.current_app = self.admin_site.name
-        titles = {"compute/token_new.html": "Make a token", "compute/token_made.html": "Token made"}
+        titles = {"compute/form.html": "Make a token", "compute/token_made.html": "Token made"}
         return TemplateResponse(
             request,
             template,

@@ -6,18 +6,21 @@ from typing import Any
 
 from django.contrib import admin
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.forms import CheckboxInput
 from django.http import HttpRequest, HttpResponse
-from django.urls import URLPattern, path
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.text import Truncator
 
-from better_compute.admin import ages, requeue
+from better_compute.admin import ages, charts, requeue
 from better_compute.admin.filters import FailingFilter, KindFilter, hosted_kinds
 from better_compute.admin.read_only import ReadOnlyAdmin, link, moment, outside_atomic_requests
 from better_compute.models import WorkItem
+from better_compute.store import clock, history
 
 
 class WorkAdmin(ReadOnlyAdmin):
@@ -33,6 +36,7 @@ class WorkAdmin(ReadOnlyAdmin):
     search_fields = ("key",)
     search_help_text = "A whole key; with a kind chosen, the beginning of one"
     actions = ("requeue_now",)
+    empty_text = "Nothing is queued: every key that was enqueued has run."
 
     due = moment("not_before", "due")
     enqueued = moment("enqueued_at", "enqueued")
@@ -115,9 +119,46 @@ class WorkAdmin(ReadOnlyAdmin):
         return requeue.ask(self, request)
 
     def get_urls(self) -> list[URLPattern]:
-        """The requeue page besides the stock ones."""
-        own = path("requeue/", self.admin_site.admin_view(self.requeue_view), name="compute_workitem_requeue")
-        return [own, *super().get_urls()]
+        """The requeue page and the history besides the stock ones."""
+        view = self.admin_site.admin_view
+        return [
+            path("requeue/", view(self.requeue_view), name="compute_workitem_requeue"),
+            path("history/", view(self.depth_view), name="compute_workitem_history"),
+            *super().get_urls(),
+        ]
+
+    @outside_atomic_requests
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        """The list, with the way to the queues over time."""
+        url = reverse("admin:compute_workitem_history", current_app=self.admin_site.name)
+        tools = [{"url": url, "text": "Queues over time"}]
+        return super().changelist_view(request, {"tools": tools, **(extra_context or {})})
+
+    @outside_atomic_requests
+    def depth_view(self, request: HttpRequest) -> HttpResponse:
+        """The queues over time: all together, and each by itself."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        return self._bounded(request, lambda: self._depth(request))
+
+    def _depth(self, request: HttpRequest) -> HttpResponse:
+        span = request.GET.get("span", "")
+        key = span if span in charts.SPANS else "24h"
+        words, step, slots = charts.SPANS[key]
+        past = history.read(clock.now(), step=step, slots=slots)
+        context = {
+            **self.admin_site.each_context(request),
+            "title": "Queues over time",
+            "opts": self.opts,
+            "chart": charts.stacked(past),
+            "plots": charts.small(past),
+            "span": words,
+            "span_key": key,
+            "spans": [(name, each[0]) for name, each in charts.SPANS.items()],
+            "step": ages.span(step),
+        }
+        request.current_app = self.admin_site.name
+        return TemplateResponse(request, "compute/history.html", context)
 
     @outside_atomic_requests
     def requeue_view(self, request: HttpRequest) -> HttpResponse:

@@ -9,9 +9,11 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cache
 from threading import Lock
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import redis
 
@@ -26,12 +28,19 @@ STORE_REST_S: Final = 5.0
 
 _log = logging.getLogger("better_compute.call")
 
-# One round trip and one clock, the store's own. ARGV holds rate (tokens a millisecond) and burst of each bucket.
+#: Names of the buckets, of which ``<prefix><principal or tenant>:<id>`` is one.
+PREFIX: Final = "compute:rate:"
+#: Where buckets that ran empty are noted, with the time in milliseconds; the last thousand of a day.
+LIMITED: Final = "compute:rate:limited"
+
+# One round trip and one clock, the store's own. The last key is that of the note; ARGV holds rate (tokens a
+# millisecond) and burst of each bucket. A refused call notes the buckets that were empty.
 # Answers: whether it was taken, and what is left, how long until one more, and the size of the scarcest bucket.
 _TAKE: Final = """
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local levels, scarcest, taken = {}, 1, 1
+local noted = table.remove(KEYS)
 for i, key in ipairs(KEYS) do
   local rate, burst = tonumber(ARGV[2 * i - 1]), tonumber(ARGV[2 * i])
   local stored = redis.call('HMGET', key, 'level', 'at')
@@ -42,9 +51,14 @@ for i, key in ipairs(KEYS) do
 end
 for i, key in ipairs(KEYS) do
   local rate, burst = tonumber(ARGV[2 * i - 1]), tonumber(ARGV[2 * i])
+  if taken == 0 and levels[i] < 1 then redis.call('ZADD', noted, now, key) end
   levels[i] = levels[i] - taken
   redis.call('HSET', key, 'level', tostring(levels[i]), 'at', now)
   redis.call('PEXPIRE', key, math.ceil(burst / rate) + 1000)
+end
+if taken == 0 then
+  redis.call('ZREMRANGEBYRANK', noted, 0, -1001)
+  redis.call('PEXPIRE', noted, 86400000)
 end
 local rate, burst = tonumber(ARGV[2 * scarcest - 1]), tonumber(ARGV[2 * scarcest])
 local wait = math.ceil(math.max(0, 1 - levels[scarcest]) / rate)
@@ -70,6 +84,28 @@ class Level:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class Limited:
+    """A principal or a tenant whose call was refused because its bucket was empty, and when that was last."""
+
+    what: str
+    name: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The limits that hold, in calls a minute and at once; zero is no limit. ``limited`` is None without a store."""
+
+    store: str
+    answers: bool
+    principal_per_minute: int
+    principal_burst: int
+    tenant_per_minute: int
+    tenant_burst: int
+    limited: list[Limited] | None
+
+
 class Limiter:
     """The buckets in one store."""
 
@@ -87,17 +123,46 @@ class Limiter:
             return None
         arguments = [number for per_minute, burst in buckets.values() for number in (per_minute / 60_000, burst)]
         try:
-            taken, remaining, wait_ms, burst = self._take(keys=list(buckets), args=arguments)
+            taken, remaining, wait_ms, burst = self._take(keys=[*buckets, LIMITED], args=arguments)
         except redis.RedisError as error:
             self._rest(error)
             return None
         return bool(taken), Level(int(burst), int(remaining), -(-int(wait_ms) // 1000))
+
+    def limited(self, limit: int) -> list[Limited] | None:
+        """The buckets that ran empty last, newest first; None when the store does not answer."""
+        try:
+            noted = self._store.zrevrange(LIMITED, 0, limit - 1, withscores=True)
+        except redis.RedisError:
+            return None
+        return [_limited(bucket.decode("utf-8", "replace"), at_ms) for bucket, at_ms in noted]
 
     def _rest(self, error: Exception) -> None:
         with self._lock:
             if time.monotonic() >= self._rests_until:
                 _log.warning("Rate limits are off for %s s: the store failed (%s).", STORE_REST_S, type(error).__name__)
             self._rests_until = time.monotonic() + STORE_REST_S
+
+
+def _limited(bucket: str, at_ms: float) -> Limited:
+    what, _, name = bucket.removeprefix(PREFIX).partition(":")
+    return Limited(what, name, datetime.fromtimestamp(at_ms / 1000, UTC))
+
+
+def standing(limit: int = 100) -> Standing:
+    """The limits, and who met one in the last day as far as the store remembers; times are the store's."""
+    settings = conf.current().rate
+    limited = _limiter(settings.store_url).limited(limit) if settings.store_url else None
+    address = urlsplit(settings.store_url)
+    return Standing(
+        store=f"{address.scheme}://{address.hostname}:{address.port or 6379}{address.path}" if address.hostname else "",
+        answers=limited is not None,
+        principal_per_minute=settings.principal_per_minute,
+        principal_burst=settings.principal_burst or settings.principal_per_minute,
+        tenant_per_minute=settings.tenant_per_minute,
+        tenant_burst=settings.tenant_burst or settings.tenant_per_minute,
+        limited=limited,
+    )
 
 
 @cache
@@ -116,10 +181,10 @@ def take(principal: Principal) -> Level | None:
     settings = conf.current().rate
     buckets = {}
     if settings.principal_per_minute:
-        name = f"compute:rate:principal:{principal.id}"
+        name = f"{PREFIX}principal:{principal.id}"
         buckets[name] = (settings.principal_per_minute, settings.principal_burst or settings.principal_per_minute)
     if settings.tenant_per_minute and principal.tenant_id is not None:
-        name = f"compute:rate:tenant:{principal.tenant_id}"
+        name = f"{PREFIX}tenant:{principal.tenant_id}"
         buckets[name] = (settings.tenant_per_minute, settings.tenant_burst or settings.tenant_per_minute)
     if not settings.store_url or not buckets:
         return None

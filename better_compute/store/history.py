@@ -1,4 +1,4 @@
-"""How deep each queue was, minute by minute (schema/0010_queue_history.sql): written by one lease holder, read by pages."""
+"""How deep each queue was, minute by minute (schema/0010_queue_history.sql), written by one lease holder."""
 
 from __future__ import annotations
 

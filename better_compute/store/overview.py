@@ -100,6 +100,12 @@ SELECT kind, key, attempts, last_error, last_error_at, not_before FROM compute_w
 WHERE last_error_at IS NOT NULL ORDER BY last_error_at DESC LIMIT %(limit)s
 """
 
+# Through the partial index on refused acts.
+REFUSALS = """
+SELECT id, at, principal, tenant_id, method, resource_type, resource_id, code FROM compute_audit_events
+WHERE outcome = 'denied' ORDER BY at DESC, id DESC LIMIT %(limit)s
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class KindDepth:
@@ -178,6 +184,20 @@ class ErrorRow:
     not_before: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class RefusalRow:
+    """An act that was denied; ``tenant_id`` is empty for the installation."""
+
+    id: Any
+    at: datetime
+    principal: str
+    tenant_id: str
+    method: str
+    resource_type: str
+    resource_id: str
+    code: str | None
+
+
 @contextmanager
 def bounded(using: str | None = None) -> Iterator[None]:
     """Run what is inside in a transaction whose statements stop after :data:`STATEMENT_TIMEOUT_MS`."""
@@ -225,3 +245,8 @@ def ledger(limit: int = 10) -> list[LedgerRow]:
 def errors(limit: int = 10) -> list[ErrorRow]:
     """The keys that failed last."""
     return _read(ERRORS, ErrorRow, limit=limit)
+
+
+def refusals(limit: int = 10) -> list[RefusalRow]:
+    """The acts that were denied last."""
+    return _read(REFUSALS, RefusalRow, limit=limit)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django import template
@@ -12,7 +12,7 @@ from django.urls import NoReverseMatch, reverse
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 
-from better_compute.admin import ages
+from better_compute.admin import ages, charts
 from better_compute.admin.requeue import token_of
 
 register = template.Library()
@@ -58,6 +58,25 @@ def compute_revoke(context: Context, token: Any) -> str:
     return _url(context, "token_revoke", quote(str(token.pk)))
 
 
+@register.simple_tag(takes_context=True)
+def compute_history(context: Context) -> str:
+    """Address of the queues over time."""
+    return _url(context, "workitem_history")
+
+
+@register.simple_tag(takes_context=True)
+def compute_pause(context: Context, what: str, name: str) -> str:
+    """Address that asks why ``kind`` or ``member`` of this name is to be paused."""
+    url = _url(context, "pause_new")
+    return f"{url}?{urlencode({'scope': f'{what}:{name}'})}" if url else ""
+
+
+@register.simple_tag(takes_context=True)
+def compute_resume(context: Context) -> str:
+    """Address that resumes."""
+    return _url(context, "pause_resume")
+
+
 @register.simple_tag
 def compute_token(item: Any) -> str:
     """A work item's kind and key in one string."""
@@ -80,3 +99,15 @@ def first_line(text: str | None) -> str:
 def unlocalized(number: float) -> str:
     """A number as SVG wants it, whatever the locale."""
     return f"{number:g}"
+
+
+@register.filter
+def grouped(number: int) -> str:
+    """A count with its thousands set apart; one that was cut says so."""
+    return charts.count(number)
+
+
+@register.filter
+def seconds(number: int) -> str:
+    """A duration, in its two largest units."""
+    return ages.span(timedelta(seconds=number)) if number else "-"

@@ -11,7 +11,10 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Permission
 from django.test import Client
 
-VIEWED = ("workitem", "lease", "worker", "process", "outboxevent", "auditevent", "migrationrecord", "token")
+VIEWED = (
+    *("workitem", "lease", "worker", "process", "outboxevent", "auditevent", "migrationrecord", "token"),
+    *("pause", "idempotencyrecord", "ratelimit"),
+)
 
 
 def make_viewer(*extra: str) -> object:

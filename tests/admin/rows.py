@@ -80,6 +80,46 @@ def audit(number: int, tenants: int = 100) -> None:
     )
 
 
+def history(kinds: list[str], *, hours: int = 48, gap: tuple[int, int] = (200, 260)) -> None:
+    """A sample a minute of queues that swell and drain, each in its own rhythm; none in the minutes of ``gap``."""
+    execute(
+        """
+        INSERT INTO compute_queue_history (at, kinds, due, future, failing, oldest_due_s)
+        SELECT compute_now() - minute * interval '1 minute', %s,
+               (SELECT array_agg(GREATEST(0, 40 * k * (1 + sin(minute / (20.0 + 7 * k))))::int ORDER BY k)
+                FROM generate_series(1, %s) k),
+               (SELECT array_agg(5 * k ORDER BY k) FROM generate_series(1, %s) k),
+               (SELECT array_agg(CASE WHEN minute %% 300 < 40 AND k %% 5 = 1 THEN 12 * k ELSE 0 END ORDER BY k)
+                FROM generate_series(1, %s) k),
+               (SELECT array_agg(30 * k ORDER BY k) FROM generate_series(1, %s) k)
+        FROM generate_series(1, %s) minute WHERE minute NOT BETWEEN %s AND %s
+        """,
+        [sorted(kinds), *[len(kinds)] * 4, hours * 60, *gap],
+    )
+
+
+def idempotency(number: int, principals: int = 50) -> None:
+    """Kept answers, spread over principals user/0, user/1 and so on."""
+    execute(
+        """
+        INSERT INTO compute_idempotency (principal, tenant_id, method, key, input_hash, answer, request_id, expires_at)
+        SELECT 'user/' || g %% %s, 't' || g %% 100, 'plugins.acme.widgets.poke', 'key-' || g,
+               '0123456789abcdef0123456789abcdef', '{}', 'r' || g, compute_now() + g * interval '1 s'
+        FROM generate_series(1, %s) g
+        """,
+        [principals, number],
+    )
+
+
+def pause(scope: str, reason: str = "incident 7") -> None:
+    """Something paused."""
+    execute(
+        "INSERT INTO compute_pauses (scope, reason, paused_by, paused_at)"
+        " VALUES (%s, %s, 'user/1', compute_now() - interval '20 minutes')",
+        [scope, reason],
+    )
+
+
 def analyze(*tables: str) -> None:
     """Tell the planner how big the tables have become."""
     for table in tables:

@@ -54,6 +54,10 @@ def installation() -> None:
     rows.members()
     rows.outbox(150)
     rows.audit(600)
+    rows.history(["acme.widgets", "core.idempotency-retention", "node.spec", "tenancy"])
+    rows.idempotency(120)
+    rows.pause("kind:tenancy")
+    rows.pause("member:w-2", "host web-2 is being looked at")
 
 
 class Watched:
@@ -120,7 +124,21 @@ def addresses() -> dict[str, str]:
         "ledger-record": f"compute/migrationrecord/{MigrationRecord.objects.order_by('-seq')[0].pk}/change/",
         "tokens": "compute/token/",
         "token-new": "compute/token/add/",
+        "history": "compute/workitem/history/",
+        "pauses": "compute/pause/",
+        "pause": "compute/pause/new/?scope=kind:acme.widgets",
+        "idempotency": "compute/idempotencyrecord/",
+        "limits": "compute/ratelimit/",
     }
+
+
+def fits(watched: Watched, name: str) -> None:
+    """Keep a picture of the page; it is no wider than the window, and legible."""
+    SHOTS.mkdir(parents=True, exist_ok=True)
+    watched.page.screenshot(path=SHOTS / f"{name}.png", full_page=True)
+    spare = watched.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    assert spare <= 0, f"{name} is {spare} px too wide"
+    assert watched.page.evaluate(CONTRAST) == [], name
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -128,7 +146,6 @@ def addresses() -> dict[str, str]:
 def test_every_page_is_whole_and_legible_and_the_browser_has_no_complaint(
     watched: Watched, size: str, scheme: Any
 ) -> None:
-    SHOTS.mkdir(parents=True, exist_ok=True)
     watched.page.set_viewport_size(SIZES[size])
     watched.page.emulate_media(color_scheme=scheme)
     for name, address in addresses().items():
@@ -136,10 +153,78 @@ def test_every_page_is_whole_and_legible_and_the_browser_has_no_complaint(
         policy = answer.headers["content-security-policy"]
         assert "default-src 'self'" in policy
         assert "unsafe" not in policy
-        watched.page.screenshot(path=SHOTS / f"{name}-{size}-{scheme}.png", full_page=True)
-        spare = watched.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-        assert spare <= 0, f"{name} is {spare} px too wide at {size}"
-        assert watched.page.evaluate(CONTRAST) == [], f"{name} in {scheme}"
+        fits(watched, f"{name}-{size}-{scheme}")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_forty_reconcilers_with_long_names_fit_and_stay_legible(watched: Watched, scheme: Any) -> None:
+    kinds = [f"node-{number:02}.reconciler-with-a-name-as-long-as-the-contract-allows"[:64] for number in range(40)]
+    for kind in kinds:
+        rows.work(7, kind=kind, failing_each=3)
+    rows.execute("DELETE FROM compute_queue_history")
+    rows.history(kinds)
+    rows.pause(f"kind:{kinds[3]}", "x" * 500)
+    watched.page.emulate_media(color_scheme=scheme)
+    for name, address in {
+        "home": "",
+        "history": "compute/workitem/history/?span=48h",
+        "pauses": "compute/pause/",
+    }.items():
+        for size, viewport in SIZES.items():
+            watched.page.set_viewport_size(viewport)
+            watched.open(address)
+            fits(watched, f"{name}-busy-{size}-{scheme}")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_an_empty_installation_says_what_to_do(watched: Watched, scheme: Any) -> None:
+    for table in ("queue_history", "work", "leases", "workers", "processes", "pauses", "idempotency"):
+        rows.execute(f"DELETE FROM compute_{table}")
+    watched.page.emulate_media(color_scheme=scheme)
+    for name, said in {
+        "": "takes a sample every minute",
+        "compute/workitem/": "Nothing is queued",
+        "compute/workitem/history/": "takes a sample every minute",
+        "compute/lease/": "Start a worker",
+        "compute/worker/": "Start one",
+        "compute/pause/": "Nothing is paused",
+        "compute/idempotencyrecord/": "No answer is kept",
+        "compute/ratelimit/": "No limit is set",
+    }.items():
+        watched.open(name)
+        assert said in watched.page.inner_text("main"), name
+        fits(watched, f"{name.strip('/').replace('/', '-') or 'home'}-empty-{scheme}")
+
+
+def test_an_operator_pauses_a_reconciler_and_lets_it_go_on(watched: Watched) -> None:
+    page = watched.page
+    page.get_by_role("link", name="Pause acme.widgets").click()
+    page.fill("#id_reason", "incident 7")
+    page.click("input[value=Pause]")
+    assert "The reconciler acme.widgets is paused" in page.inner_text(".messagelist")
+    page.screenshot(path=SHOTS / "paused.png")
+    watched.open("")
+    assert page.get_by_role("row", name="acme.widgets paused").count() == 1
+    page.get_by_role("button", name="Resume acme.widgets").click()
+
+    assert page.inner_text(".messagelist") == "The reconciler acme.widgets goes on."
+    assert AuditEvent.objects.filter(method__in=("work.pause", "work.resume"), outcome="allowed").count() == 2
+
+
+def test_an_operator_resumes_a_worker_from_the_list_of_pauses(watched: Watched) -> None:
+    watched.open("compute/pause/")
+    watched.page.get_by_role("button", name="Resume worker w-2").click()
+
+    assert watched.page.inner_text(".messagelist") == "The worker w-2 goes on."
+
+
+def test_an_operator_looks_at_the_queues_over_another_span(watched: Watched) -> None:
+    page = watched.page
+    page.get_by_role("link", name="Every reconciler, up to 48 hours").click()
+    page.get_by_role("link", name="1 hour").click()
+
+    assert page.get_by_role("img", name="Keys due over the last 1 hour").count() == 1
+    assert page.locator(".compute-small").count() == 4
 
 
 def test_an_operator_requeues_a_failing_key_from_the_home_page(watched: Watched) -> None:

@@ -67,7 +67,7 @@ def test_home_maps_the_shards_and_names_their_holders(admin_client: Client) -> N
 
     page = get(admin_client)
 
-    assert page.count("<title>Shard ") == 512
+    assert page.count("<title>Shard ") == 2 * 512
     assert "<title>Shard 200: web-2:12 for 10m, epoch 4, expired</title>" in page
     assert "246 of 256 shards held by 2 members; 10 free." in page
     assert "<title>Shard 3: held by nobody</title>" in page
@@ -91,8 +91,8 @@ def test_home_reads_as_many_statements_for_much_as_for_nothing(
     with CaptureQueriesContext(connection) as full:
         get(admin_client)
 
-    # Seven parts, each within a savepoint; the bound; and the session's user.
-    assert len(empty) == len(full) == 7 * 3 + 3 + 2
+    # Ten parts, each within a savepoint; the bound; and the session's user.
+    assert len(empty) == len(full) == 10 * 3 + 3 + 2
 
 
 def test_a_missing_table_is_a_finding_and_the_rest_is_shown(admin_client: Client) -> None:

@@ -19,7 +19,10 @@ pytestmark = pytest.mark.django_db
 
 #: Big enough that a plan which reads it all costs the planner more than any index.
 MANY = 10_000
-LISTS = ("workitem", "lease", "worker", "process", "outboxevent", "auditevent", "migrationrecord", "token")
+LISTS = (
+    *("workitem", "lease", "worker", "process", "outboxevent", "auditevent", "migrationrecord", "token"),
+    *("pause", "idempotencyrecord", "ratelimit"),
+)
 
 
 def url(model: str, tail: str = "") -> str:
@@ -59,6 +62,11 @@ def plans(client: Client, address: str, table: str) -> Iterator[str]:
         ("compute_audit_events", "auditevent/?outcome=denied"),
         ("compute_audit_events", "auditevent/?tenant=t7"),
         ("compute_audit_events", "auditevent/?outcome=denied&tenant=t0"),
+        ("compute_idempotency", "idempotencyrecord/"),
+        ("compute_idempotency", "idempotencyrecord/?p=7"),
+        ("compute_idempotency", "idempotencyrecord/?principal=user/7"),
+        ("compute_idempotency", "idempotencyrecord/?principal=user/7&q=t1"),
+        ("compute_idempotency", "idempotencyrecord/?q=user/7"),
     ],
 )
 def test_a_page_of_a_big_table_reads_it_through_an_index(admin_client: Client, table: str, address: str) -> None:
@@ -66,6 +74,8 @@ def test_a_page_of_a_big_table_reads_it_through_an_index(admin_client: Client, t
         rows.work(MANY, failing_each=50)
     elif table == "compute_outbox":
         rows.outbox(MANY)
+    elif table == "compute_idempotency":
+        rows.idempotency(MANY)
     else:
         rows.audit(MANY)
     rows.analyze(table)
@@ -156,7 +166,9 @@ def test_a_lookup_that_no_index_serves_is_refused(admin_client: Client, query: s
 
 
 @pytest.mark.parametrize("text", ["", "99999999999999999999999", "²", "ü", "x" * 600, "'; --", "%", "\\"])
-@pytest.mark.parametrize("model", ["workitem", "outboxevent", "auditevent", "migrationrecord", "lease"])
+@pytest.mark.parametrize(
+    "model", ["workitem", "outboxevent", "auditevent", "migrationrecord", "lease", "idempotencyrecord"]
+)
 def test_any_search_text_gives_a_page(admin_client: Client, model: str, text: str) -> None:
     assert admin_client.get(url(model), {"q": text}).status_code == 200
 
