@@ -24,7 +24,9 @@ from better_compute import conf
 from better_compute.store import fence
 
 #: For statements of the queue and of membership: the plans the indexes were made for, whatever the statistics say.
-PLANNING: Final = {"enable_seqscan": "off", "plan_cache_mode": "force_generic_plan"}
+#: Before PostgreSQL 18 a sequential scan that is needed all the same counts as ruinously dear, so that a server with
+#: JIT would spend seconds compiling a statement of milliseconds.
+PLANNING: Final = {"enable_seqscan": "off", "plan_cache_mode": "force_generic_plan", "jit": "off"}
 
 _handler: Final = threading.local()
 

@@ -18,6 +18,7 @@ import pytest
 from django.contrib.auth import get_user_model
 
 from better_compute.envelope import tokens
+from better_compute.store.session import PLANNING, connect
 
 from .conftest import ROOT, Worker, ask, enqueue, eventually, told
 from .test_worker import ready
@@ -52,6 +53,12 @@ class Count:
 
 def stated(pid: int) -> int:
     return int(eventually(lambda: ask("SELECT connections FROM compute_processes WHERE pid = %s", pid), 30)[0][0])
+
+
+def test_statements_of_the_queue_are_never_compiled() -> None:
+    # With sequential scans ruled out, a server with JIT before PostgreSQL 18 would compile each of them for seconds.
+    with closing(connect("default", "test", {"jit": "on"} | PLANNING)) as connection:
+        assert connection.execute("SHOW jit").fetchone() == ("off",)
 
 
 def test_a_worker_under_load_holds_what_it_states(start_worker: Callable[..., Worker]) -> None:

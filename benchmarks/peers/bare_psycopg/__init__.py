@@ -20,7 +20,12 @@ BATCH = 100
 #: As many as our runtime has by default.
 THREADS = 4
 #: The session settings of the engine's own connection for the queue.
-QUEUE = {"enable_seqscan": "off", "plan_cache_mode": "force_generic_plan", "synchronous_commit": "off"}
+QUEUE = {
+    "enable_seqscan": "off",
+    "plan_cache_mode": "force_generic_plan",
+    "jit": "off",
+    "synchronous_commit": "off",
+}
 CONFIGURATION = (
     "psycopg 3, one thread, the same CLAIM and FINISH_DONE under one lease, batch 100, prepared, generic plans, "
     "synchronous_commit=off, no handler and no runtime"
