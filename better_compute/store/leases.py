@@ -6,7 +6,9 @@ A member is a row with an end that it pushes ahead. A dead member's row is delet
 statement that marks the keys it ran as suspects, and only leases without a member row are free: whoever
 takes over a shard finds its suspects marked.
 
-Lock order: member rows by id, then lease rows by name, then work rows by (kind, key).
+Lock order, here and in ``work`` and ``passes``: lease rows by name, then work rows by (kind, key), then the member's
+own row. Only fences, enqueues and a member's write of its own row wait for a lock. All else skips what is locked, so
+that burying, which goes from members to work rows, can close no circle.
 """
 
 from __future__ import annotations

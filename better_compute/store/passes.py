@@ -8,7 +8,7 @@ removing them they pile up, so each hold remembers for a kind how far its shard 
 floor), and a pass begins there. A floor is a hint: rows below it wait for the next pass without floors, which
 every poll makes.
 
-Lock order: lease rows by name, then work rows by (kind, key), then the member's own row.
+Lock order: as ``leases`` says; the member's own row comes last.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ due AS MATERIALIZED (
   LIMIT %(limit)s
 ), noted AS (
   UPDATE compute_workers SET inflight = %(others)s::jsonb || COALESCE((
-    SELECT jsonb_build_object('kind', %(kind)s::text, 'keys', jsonb_agg(due.key), 'ids', jsonb_agg(due.id))
+    SELECT jsonb_build_object('kind', %(kind)s::text, 'keys', jsonb_agg(due.key), 'ids', jsonb_agg(due.id),
+                              'since', compute_now())
     FROM due HAVING count(*) > 0), '[]')
   WHERE id = %(member)s AND CASE WHEN EXISTS (SELECT FROM due) THEN NOT EXISTS (SELECT FROM due WHERE due.suspect)
                                  ELSE %(ends)s END
@@ -64,12 +65,14 @@ FINISH_AND_CLAIM: Final = f"""{work.ENDED_DONE}, deleted AS (
 UNION ALL SELECT * FROM due"""  # noqa: S608 - fragments of our own
 
 
-class Noted(msgspec.Struct):
+class Noted(msgspec.Struct, omit_defaults=True):
     """Keys of one kind that a member runs, with their incarnations, as its row says it."""
 
     kind: str
     keys: list[str]
     ids: list[int]
+    #: When they were claimed, on the database's clock.
+    since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

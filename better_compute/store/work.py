@@ -5,8 +5,8 @@ further enqueue bumps the generation. A finish deletes the row only at the incar
 claimed, so a wake-up that arrives while the key runs is never lost. A claim writes nothing: the lease
 says who may run a key, and the member keeps what it runs in memory.
 
-Lock order everywhere: lease rows by name, then work rows by (kind, key) in code-point order, which is
-what COLLATE "C" sorts by. Finishes skip rows that an enqueuer holds; the key then runs once more.
+Lock order: as ``leases`` says, with work rows in code-point order of (kind, key), which is what COLLATE "C"
+sorts by. Finishes skip rows that an enqueuer holds; the key then runs once more.
 """
 
 from __future__ import annotations
