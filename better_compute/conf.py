@@ -204,11 +204,6 @@ def current() -> Settings:
         ) from None
 
 
-def module_options(name: str) -> dict[str, Any]:
-    """What the host set under ``COMPUTE[<module name>]``; empty when nothing."""
-    return dict(raw().get(name, {}))
-
-
 def _forget(*, setting: str, **_: Any) -> None:
     if setting == "COMPUTE":
         current.cache_clear()

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Protocol
 
 from django.apps import AppConfig, apps
 from django.core.exceptions import ImproperlyConfigured
@@ -25,7 +25,6 @@ from better_compute.contract.reconcilers import Outcome, Reconciler
 
 #: This module's part of a node's spec, by section; merged in hosted order, later wins.
 NodeSpecPart = Mapping[str, Any]
-Section = Literal["host", "telemetry", "access", "devices", "site", "daemon"]
 
 
 class NodeRecord(Protocol):

@@ -12,7 +12,6 @@ sorts by. Finishes skip rows that an enqueuer holds; the key then runs once more
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
@@ -195,14 +194,6 @@ CROSS JOIN LATERAL (
 ) AS soonest
 """
 
-STATS = """
-SELECT kind, count(*), count(*) FILTER (WHERE not_before <= clock.time),
-       count(*) FILTER (WHERE attempts >= %s), count(*) FILTER (WHERE attempts > 0),
-       GREATEST(EXTRACT(EPOCH FROM clock.time - min(not_before)), 0)
-FROM compute_work, (SELECT compute_now() AS time) AS clock
-GROUP BY kind, clock.time ORDER BY kind
-"""
-
 
 class WorkRow(NamedTuple):
     """A wake-up to write: shard is 0..255, or -1 for a reconciler that is not sharded."""
@@ -237,18 +228,6 @@ class Ended(NamedTuple):
     wait_ms: int = 0
     floor_ms: int = 0
     error: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class KindStats:
-    """One reconciler's queue: how many rows, how many of them due, stuck or failing; age in seconds."""
-
-    kind: str
-    depth: int
-    due: int
-    stuck: int
-    failing: int
-    oldest_due_seconds: float
 
 
 def upsert(cursor: Any, rows: Sequence[WorkRow], *, before: str = "", commits: bool = False) -> None:
@@ -392,15 +371,6 @@ def next_due(
     cursor.execute(NEXT_DUE, {"kinds": list(kinds), "shards": list(shards), "since": since})
     seconds = cursor.fetchone()[0]
     return None if seconds is None else timedelta(seconds=float(seconds))
-
-
-def stats(cursor: Any) -> list[KindStats]:
-    """Each kind's queue, by name; reads the whole table."""
-    cursor.execute(STATS, [STUCK_ATTEMPTS])
-    return [
-        KindStats(kind, depth, due, stuck, failing, float(seconds))
-        for kind, depth, due, stuck, failing, seconds in cursor.fetchall()
-    ]
 
 
 def sanitise(text: str) -> str:

@@ -7,7 +7,7 @@ happens is decided by who is told when, and by nothing else.
 from __future__ import annotations
 
 from collections.abc import Callable
-from threading import Semaphore, Thread, get_ident
+from threading import Semaphore, Thread
 from typing import Final
 
 #: Real seconds after which a thread that does not stand still again counts as hung, e.g. on a row lock.
@@ -41,11 +41,6 @@ class Actor:
         self.ended = False
         self._thread = Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
-
-    @property
-    def is_me(self) -> bool:
-        """Whether the caller runs on this actor's thread."""
-        return self._thread.ident == get_ident()
 
     def start(self, command: Callable[[], None]) -> str | None:
         """Run ``command`` until it stands still somewhere; returns where, or None when it has ended.

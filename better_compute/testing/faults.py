@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from better_compute.contract.ports import QueryResult, ReconcileContext
 from better_compute.contract.reconcilers import BatchReconciler, Outcome, Reconciler
@@ -13,7 +13,6 @@ from better_compute.store import transaction
 
 #: In the order in which a run reaches them. ``fencing`` to ``committed`` come once for every transaction it opens.
 Point = Literal["started", "fencing", "fenced", "committing", "committed", "ended"]
-POINTS: Final[tuple[Point, ...]] = ("started", "fencing", "fenced", "committing", "committed", "ended")
 
 #: Told the point and the run's keys; may stand still there, or raise.
 Reach = Callable[[Point, Sequence[str]], None]

@@ -13,7 +13,7 @@ from django.test import Client
 
 from better_compute.devtools.ports import free_port
 from better_compute.engine.contexts import WorkPort
-from better_compute.engine.observing import exposition
+from better_compute.engine.observing import exposition, probes
 from better_compute.store.transaction import transaction
 from tests.engine.conftest import Worker, enqueue, eventually, queued
 
@@ -25,6 +25,8 @@ LOCAL, FAR = "127.0.0.1", "203.0.113.7"
 
 @pytest.fixture
 def observe(settings: Any) -> Callable[..., None]:
+    probes._pending.cache_clear()
+
     def set_to(**values: Any) -> None:
         settings.COMPUTE = {**settings.COMPUTE, "OBSERVE": values}
 

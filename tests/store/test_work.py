@@ -355,14 +355,6 @@ class TestSeen:
         assert wait is not None
         assert timedelta(seconds=4) < wait <= timedelta(seconds=5)
 
-    def test_stats_count_each_kind(self, cursor: Any) -> None:
-        enqueue(cursor, "a", "b")
-        enqueue(cursor, "late", delay_ms=60_000)
-        cursor.execute("UPDATE compute_work SET attempts = 5, last_error = 'x' WHERE key = 'b'")
-        [stats] = work.stats(cursor)
-        assert (stats.kind, stats.depth, stats.due, stats.stuck, stats.failing) == (KIND, 3, 2, 1, 1)
-        assert stats.oldest_due_seconds >= 0
-
 
 def _enqueue_elsewhere(key: str) -> None:
     with connect("default", "test", {}) as other:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
+from time import monotonic
 from typing import Final
 
 from django.db import Error as DatabaseProblem, connections
@@ -11,6 +13,9 @@ from better_compute import conf, ledger
 from better_compute.contract.errors import ComputeError
 from better_compute.engine import runtime as worker
 from better_compute.store import overview
+
+#: How old an answer about pending migrations may be.
+PENDING_SECONDS: Final = 2
 
 
 def database() -> str | None:
@@ -24,7 +29,12 @@ def database() -> str | None:
 
 
 def migrations() -> str | None:
-    """Nothing is pending."""
+    """Nothing is pending, as of at most :data:`PENDING_SECONDS` ago: anybody may ask, and reading migrations costs."""
+    return _pending(int(monotonic() / PENDING_SECONDS))
+
+
+@lru_cache(maxsize=1)
+def _pending(look: int) -> str | None:
     try:
         pending = ledger.pending(conf.current().database)
     except (DatabaseProblem, ComputeError) as problem:
