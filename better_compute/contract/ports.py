@@ -184,6 +184,8 @@ class Principal:
     acts_for: str = ""
     #: What the credential narrows those rights to; made by an authenticator and read by its authorizer.
     narrowed_to: Any = field(default=None, compare=False, repr=False)
+    #: When a core token ends, so that an authorizer can let nothing that is given with it last longer.
+    ends_at: datetime | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

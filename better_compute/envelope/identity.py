@@ -62,6 +62,7 @@ class Bearer:
             tenant_id=row.tenant_id,
             user=user,
             acts_for=f"user/{user.pk}",
+            ends_at=row.expires_at,
         )
         noting = partial(preamble.touch_token, alias, row.id) if due else None
         return Opened(opening.at, principal, opening.read, noting)

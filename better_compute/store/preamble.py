@@ -29,7 +29,7 @@ OPEN = f"SELECT {LIMITS}, {{reading}}"
 # Reads the token inside the transaction, so that a revocation counts from the next call on. Takes no lock.
 OPEN_WITH_TOKEN = f"""
 SELECT {LIMITS}, {{reading}},
-  token.id, token.tenant_id, token.last_used_at, token.user_id,
+  token.id, token.tenant_id, token.last_used_at, token.user_id, token.expires_at,
   token.revoked_at IS NULL AND (token.expires_at IS NULL OR token.expires_at > compute_now()){{user_columns}}
 FROM (VALUES (1)) AS one_row
 LEFT JOIN compute_tokens AS token ON token.digest = %s
@@ -86,6 +86,7 @@ class TokenRow:
     tenant_id: str | None
     last_used_at: datetime | None
     user_id: Any
+    expires_at: datetime | None
     live: bool
     user: Sequence[Any]
 
@@ -104,11 +105,11 @@ def open_call_with_token(
     """Set the limits, and return the token of this SHA-256 digest too, None when there is none."""
     with connections[alias].cursor() as cursor:
         cursor.execute(_with_token(alias, user, limits.reading.sql), [*limits.parameters(), digest])
-        _, _, _, at, _, read, id, tenant_id, last_used_at, user_id, live, *row = cursor.fetchone()
+        _, _, _, at, _, read, id, tenant_id, last_used_at, user_id, expires_at, live, *row = cursor.fetchone()
     opening = Opening(at, read)
     if id is None:
         return opening, None
-    return opening, TokenRow(id, tenant_id, last_used_at, user_id, bool(live), row)
+    return opening, TokenRow(id, tenant_id, last_used_at, user_id, expires_at, bool(live), row)
 
 
 def touch_token(alias: str, token_id: Any) -> None:

@@ -7,7 +7,7 @@ from datetime import datetime
 from better_compute import Decision, ModuleContext, Principal, Resource, compute
 
 from .apps import Options
-from .evaluation import Narrowing, Question, judge
+from .evaluation import Question, judge, narrowing
 from .projection import projection
 
 
@@ -33,18 +33,15 @@ class Grants:
 def question(
     ctx: ModuleContext, principal: Principal, action: str, resource: Resource, tenant_id: str | None, at: datetime
 ) -> Question:
-    """What a call asks. A core token narrows its user's rights to the token's tenant."""
+    """What a call asks."""
     options: Options = ctx.options
-    narrowed = principal.narrowed_to
-    if narrowed is None and principal.tenant_id is not None:
-        narrowed = Narrowing(tenant_id=principal.tenant_id)
     return Question(
         principal=principal.acts_for or principal.id,
         action=action,
         tenant=options.root_tenant_id if tenant_id is None else tenant_id,
         at=at,
         resource=(resource.type, resource.id),
-        narrowed=narrowed,
+        narrowed=narrowing(principal),
     )
 
 

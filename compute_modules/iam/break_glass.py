@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
-from better_compute import ComputeError, ErrorCode, MethodContext
+from better_compute import ComputeError, ErrorCode, MethodContext, Principal
 
 from . import grants, principals, states
 from .apps import Options
+from .evaluation import Narrowing, narrowing
+from .facts import Facts
+from .giving import BREAK_GLASS, outlasts
 from .grants import NewGrant, Record
 from .roles import OWNER
 from .states import Verb
@@ -18,14 +21,16 @@ ENDED: Final = "iam.break-glass-ended"
 
 
 def activate(ctx: MethodContext, tenant_id: str, *, reason: str, minutes: int) -> Record:
-    """Make the caller an owner of the tenant and all below it until the time is over.
+    """Make the caller an owner of the tenant until the time is over.
 
-    That the caller may do this at all was granted by an owner; a forbid still beats it. The event is the alarm.
+    That the caller may do this at all was granted by an owner; a forbid still beats it. It reaches as far down as that
+    right does, and lasts no longer than it nor than the credential it is done with. The event is the alarm.
 
     Raises
     ------
     ComputeError
-        INVALID_INPUT for more minutes than the installation allows; CONFLICT while the caller's last one lasts.
+        INVALID_INPUT for more minutes than the installation allows; CONFLICT while the caller's last one lasts;
+        ACCESS_DENIED when the right has just ended.
     """
     options: Options = ctx.options
     if minutes > options.break_glass_minutes:
@@ -44,19 +49,56 @@ def activate(ctx: MethodContext, tenant_id: str, *, reason: str, minutes: int) -
                 f"The glass is broken already, until {grant.expires_at:%Y-%m-%dT%H:%M:%SZ}.",
                 mend="End it with breakGlass.end first, or wait.",
             )
+    wanted_end = reading.at + timedelta(minutes=minutes)
+    inherit, ends = _extent(reading.facts, ctx.principal, tenant_id, reading.at, wanted_end)
     principals.ensure(ctx, caller, by=ctx.principal.id)
     wanted = NewGrant(
         principal=caller,
         tenant=tenant_id,
         role=OWNER,
-        inherit=True,
-        expires_at=reading.at + timedelta(minutes=minutes),
+        inherit=inherit,
+        expires_at=ends,
         reason=reason,
         break_glass=True,
     )
     id = grants.insert(ctx, wanted, reading)
     grants.tell(ctx, ACTIVATED, tenant_id, id, caller, reason=reason, minutes=minutes)
     return grants.read(ctx, id)
+
+
+def _extent(facts: Facts, caller: Principal, tenant_id: str, at: datetime, wanted: datetime) -> tuple[bool, datetime]:
+    """Whether it reaches the tenants below, and when it ends: as far as everybody whose credential it is may."""
+    narrowed = narrowing(caller) or Narrowing()
+    ends = wanted if narrowed.expires_at is None else min(wanted, narrowed.expires_at)
+    found = [
+        _own_extent(facts, caller.acts_for or caller.id, narrowed, tenant_id, at, ends),
+        *(_own_extent(facts, maker, Narrowing(), tenant_id, at, ends) for maker in narrowed.makers),
+    ]
+    return all(inherit for inherit, _ in found), min(ends for _, ends in found)
+
+
+def _own_extent(
+    facts: Facts, principal: str, narrowed: Narrowing, tenant_id: str, at: datetime, wanted: datetime
+) -> tuple[bool, datetime]:
+    """Of the rights to break the glass, the one that lasts longest counts, and of those the one that reaches below."""
+    path = facts.path(tenant_id)
+    holdings = facts.holdings.get(principal)
+    rights = [
+        (grant.expires_at if outlasts(wanted, grant.expires_at) else wanted, grant.inherit)
+        for grant in (*(holdings.by_id.values() if holdings else ()), *narrowed.carried)
+        if grant.effect == "permit" and grant.resource is None and grant.active(at)
+        if grant.tenant in path and (grant.inherit or grant.tenant == tenant_id)
+        if facts.rights(grant).match(BREAK_GLASS)
+    ]
+    if not rights:
+        raise ComputeError(
+            ErrorCode.ACCESS_DENIED,
+            f"The right of {principal} to break the glass in {tenant_id!r} has ended.",
+            mend="Ask an owner of the tenant.",
+            reason="PERMISSION_MISSING",
+        )
+    ends, inherit = max(rights)
+    return inherit, ends
 
 
 def end(ctx: MethodContext, grant_id: str) -> Record:

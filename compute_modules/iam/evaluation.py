@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+
+from better_compute import Principal
 
 from .facts import Facts, Grant, ResourceKey, Tenant
 from .patterns import Patterns
@@ -12,14 +14,29 @@ from .patterns import Patterns
 
 @dataclass(frozen=True, slots=True)
 class Narrowing:
-    """What a token narrows its owner's rights to: a tenant with those below it, and actions. None narrows nothing."""
+    """What a credential narrows its owner's rights to: a tenant with those below it, and actions.
+
+    None narrows nothing.
+    """
 
     tenant_id: str | None = None
     actions: Patterns | None = None
-    #: When the token ends; None for one without an end.
+    #: When it ends, and with it whatever is given with it; None for one without an end.
     expires_at: datetime | None = None
     #: Grants that the credential itself carries: claims of an identity provider.
     carried: tuple[Grant, ...] = ()
+    #: Principals who have its secret too; it is worth no more than each of them.
+    makers: tuple[str, ...] = ()
+
+
+def narrowing(principal: Principal) -> Narrowing | None:
+    """What the caller's credential narrows its rights to; a core token to its tenant, for as long as it lasts."""
+    if principal.narrowed_to is not None:
+        found: Narrowing = principal.narrowed_to
+        return found
+    if principal.tenant_id is None and principal.ends_at is None:
+        return None
+    return Narrowing(tenant_id=principal.tenant_id, expires_at=principal.ends_at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +80,8 @@ def judge(facts: Facts, question: Question) -> Verdict:
     """Decide.
 
     The order: the tenant has a place; the principal is not disabled; something is granted to it there at all (else
-    what it asks for is invisible to it); its token reaches so far; no forbid; no ceiling above; some permit.
+    what it asks for is invisible to it); its token reaches so far; no forbid; no ceiling above; some permit; whoever
+    made its token may do it too.
     """
     tenant = facts.tenants.get(question.tenant)
     if tenant is None:
@@ -94,7 +112,7 @@ def judge(facts: Facts, question: Question) -> Verdict:
         return Verdict(False, "CEILING", decided_by=ceiling)
     if permit is None:
         return Verdict(False, "PERMISSION_MISSING")
-    return Verdict(True, "GRANTED", decided_by=permit.id)
+    return _beyond_makers(facts, question) or Verdict(True, "GRANTED", decided_by=permit.id)
 
 
 def steps(facts: Facts, question: Question) -> list[Step]:
@@ -137,6 +155,14 @@ def _outside_token(question: Question, tenant: Tenant) -> Verdict | None:
         return Verdict(False, "TOKEN_TENANT", visible=False)
     if narrowed.actions is not None and not narrowed.actions.match(question.action):
         return Verdict(False, "TOKEN_SCOPE")
+    return None
+
+
+def _beyond_makers(facts: Facts, question: Question) -> Verdict | None:
+    for maker in question.narrowed.makers if question.narrowed else ():
+        verdict = judge(facts, replace(question, principal=maker, narrowed=None))
+        if not verdict.allowed:
+            return Verdict(False, "TOKEN_MAKER", visible=verdict.visible, decided_by=verdict.decided_by)
     return None
 
 

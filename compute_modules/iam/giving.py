@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Final
 
 from better_compute import ComputeError, ErrorCode, MethodContext, Principal
 
-from .evaluation import Narrowing
+from .evaluation import Narrowing, narrowing
 from .facts import Facts, Grant, ResourceKey, Tenant
-from .patterns import Rights, covers, meet
+from .patterns import EVERYTHING, Rights, covers, meet
 
 #: What it takes to have everything for a while.
 BREAK_GLASS: Final = "compute:iam:break-glass"
@@ -38,8 +38,13 @@ def is_trusted(principal: Principal) -> bool:
     return principal.kind == "internal" and principal.user is None and not principal.acts_for
 
 
+def outlasts(one: datetime | None, other: datetime | None) -> bool:
+    """Whether one end comes after the other; None is no end."""
+    return other is not None and (one is None or one > other)
+
+
 def require(ctx: MethodContext, facts: Facts, gift: Gift, at: datetime) -> None:
-    """Refuse what the caller does not hold.
+    """Refuse what the caller does not hold, or not for as long as its credential lasts.
 
     Raises
     ------
@@ -49,9 +54,14 @@ def require(ctx: MethodContext, facts: Facts, gift: Gift, at: datetime) -> None:
     if is_trusted(ctx.principal):
         return
     giver = ctx.principal.acts_for or ctx.principal.id
-    narrowed = ctx.principal.narrowed_to
-    if narrowed is None and ctx.principal.tenant_id is not None:
-        narrowed = Narrowing(tenant_id=ctx.principal.tenant_id)
+    narrowed = narrowing(ctx.principal)
+    if narrowed is not None and outlasts(gift.expires_at, narrowed.expires_at):
+        raise ComputeError(
+            ErrorCode.ACCESS_DENIED,
+            f"This call's token ends at {_text(narrowed.expires_at)}, and so does whatever is given with it.",
+            mend="Give an end that is no later where there can be one; or call with what lasts longer.",
+            reason="EXCEEDS_GIVER",
+        )
     missing = exceeding(facts, giver, gift, at, narrowed)
     if missing is not None:
         raise ComputeError(
@@ -63,35 +73,43 @@ def require(ctx: MethodContext, facts: Facts, gift: Gift, at: datetime) -> None:
 
 
 def exceeding(facts: Facts, giver: str, gift: Gift, at: datetime, narrowed: Narrowing | None = None) -> str | None:
-    """The first pattern of the gift that ``giver`` does not hold as wide and as long; None when it holds all."""
+    """The first pattern of the gift that ``giver`` does not hold as wide and as long; None when it holds all.
+
+    Whoever has the secret of the giver's credential too (``narrowed.makers``) must hold all of it as well.
+    """
+    narrowed = narrowed or Narrowing()
     tenant = facts.tenants.get(gift.tenant)
     who = facts.principals.get(giver)
-    if tenant is None or (who is not None and who.disabled):
-        return gift.rights.permits.texts[0]
-    if narrowed is not None and narrowed.tenant_id is not None and narrowed.tenant_id not in tenant.path:
+    if tenant is None or (who is not None and who.disabled) or not _reaches(narrowed, tenant, gift):
         return gift.rights.permits.texts[0]
     own = facts.holdings.get(giver)
-    every = [*(own.by_id.values() if own else ()), *(narrowed.carried if narrowed else ())]
+    every = [*(own.by_id.values() if own else ()), *narrowed.carried]
     held = [grant for grant in _permits(every, tenant, gift) if grant.active(at)]
-    scope = None if narrowed is None else narrowed.actions
-    forbids = list(_forbids(facts, every, tenant, gift))
-    for pattern in _conveyed(gift):
-        if not gift.rights.meet(pattern) and pattern != "*":
+    forbids = list(_forbids(facts, every, tenant, gift, at))
+    for pattern, rights in _conveyed(gift):
+        if not rights.meet(pattern):
             continue
-        if scope is not None and not any(covers(wide, pattern) for wide in scope.texts):
+        if narrowed.actions is not None and not any(covers(wide, pattern) for wide in narrowed.actions.texts):
             return pattern
-        if not any(_holds(facts.rights(grant), pattern, gift.rights) for grant in held):
+        if not any(_holds(facts.rights(grant), pattern, rights) for grant in held):
             return pattern
-        if any(_takes(facts.rights(grant), pattern, gift.rights) for grant in forbids):
+        if any(_takes(facts.rights(grant), pattern, rights) for grant in forbids):
             return pattern
-    return None
+    missing = (exceeding(facts, maker, gift, at) for maker in narrowed.makers)
+    return next((each for each in missing if each is not None), None)
 
 
-def _conveyed(gift: Gift) -> tuple[str, ...]:
+def _reaches(narrowed: Narrowing, tenant: Tenant, gift: Gift) -> bool:
+    """Whether a credential is good where and for as long as the gift would be."""
+    if narrowed.tenant_id is not None and narrowed.tenant_id not in tenant.path:
+        return False
+    return not outlasts(gift.expires_at, narrowed.expires_at)
+
+
+def _conveyed(gift: Gift) -> list[tuple[str, Rights]]:
     """The gift's patterns; whoever may break the glass may have everything, so that is what giving it takes."""
-    if gift.rights.meet(BREAK_GLASS) and "*" not in gift.rights.permits.texts:
-        return (*gift.rights.permits.texts, "*")
-    return gift.rights.permits.texts
+    patterns = [(text, gift.rights) for text in gift.rights.permits.texts]
+    return [*patterns, ("*", EVERYTHING)] if gift.rights.meet(BREAK_GLASS) else patterns
 
 
 def _permits(every: Iterable[Grant], tenant: Tenant, gift: Gift) -> Iterator[Grant]:
@@ -102,15 +120,15 @@ def _permits(every: Iterable[Grant], tenant: Tenant, gift: Gift) -> Iterator[Gra
             continue
         if not grant.inherit and (grant.tenant != tenant.id or gift.inherit):
             continue
-        if grant.expires_at is not None and (gift.expires_at is None or grant.expires_at < gift.expires_at):
+        if outlasts(gift.expires_at, grant.expires_at):
             continue
         yield grant
 
 
-def _forbids(facts: Facts, every: Iterable[Grant], tenant: Tenant, gift: Gift) -> Iterator[Grant]:
+def _forbids(facts: Facts, every: Iterable[Grant], tenant: Tenant, gift: Gift, at: datetime) -> Iterator[Grant]:
     """Forbids that hold where the gift would, also those that begin later or further down."""
     for grant in every:
-        if grant.effect != "forbid":
+        if grant.effect != "forbid" or (grant.expires_at is not None and grant.expires_at <= at):
             continue
         if grant.resource is not None and gift.resource is not None and grant.resource != gift.resource:
             continue
@@ -140,5 +158,9 @@ def _extent(gift: Gift) -> str:
         parts.append(f" on {gift.resource[0]} {gift.resource[1]!r}")
     if gift.inherit:
         parts.append(" and below")
-    parts.append(" for ever" if gift.expires_at is None else f" until {gift.expires_at:%Y-%m-%dT%H:%M:%SZ}")
+    parts.append(" for ever" if gift.expires_at is None else f" until {_text(gift.expires_at)}")
     return "".join(parts)
+
+
+def _text(time: datetime | None) -> str:
+    return "" if time is None else f"{time.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"

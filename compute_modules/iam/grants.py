@@ -123,7 +123,8 @@ def insert(ctx: MethodContext, wanted: NewGrant, reading: Reading) -> str:
     )
     if wanted.effect == "forbid":
         keep_an_owner(ctx, reading, [wanted.tenant])
-    tell(ctx, "iam.grant-created", wanted.tenant, str(id), wanted.principal)
+    # Told in the tenant that the call acts in, which for the owner of a new one is the tenant above.
+    tell(ctx, "iam.grant-created", ctx.tenant_id or wanted.tenant, str(id), wanted.principal)
     return str(id)
 
 

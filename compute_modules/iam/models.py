@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import Q, Value
 
 from better_compute import ComputeNow
 
@@ -173,6 +173,8 @@ class ScopedToken(models.Model):
     last_used_at = models.DateTimeField(null=True, blank=True)
     #: The token that took its place.
     replaced_by = models.UUIDField(null=True, blank=True)
+    #: Principals who made it for another one, and so have its secret: it is worth no more than each of them.
+    makers = models.JSONField(default=list, db_default=Value([], output_field=models.JSONField()), blank=True)
 
     class Meta:
         db_table = "compute_iam_tokens"

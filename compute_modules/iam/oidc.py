@@ -23,6 +23,8 @@ from .tokens import unauthenticated
 
 #: Three parts of base64url; anything longer than a header can be is no token.
 FORM: Final = re.compile(r"[A-Za-z0-9_-]{1,4096}\.[A-Za-z0-9_-]{1,12288}\.[A-Za-z0-9_-]{0,4096}", re.ASCII)
+#: 9999-01-01, in seconds since 1970: later than any end that is meant, and a leeway may still be added to it.
+_LATEST: Final = 253_370_764_800
 _SUBJECT: Final = re.compile(r"[!-~]{1,200}", re.ASCII)
 #: Types of JWT that stand for a caller; a logout token, for one, does not.
 _TYPES: Final = frozenset({"", "jwt", "at+jwt", "application/at+jwt"})
@@ -107,13 +109,16 @@ class Presented:
     def principal(self) -> Principal:
         """Judge its times by the database's clock. Raises UNAUTHENTICATED."""
         at = projection.read(compute.context("iam")).at
-        _check_times(self.provider, self.claims, at)
+        ends = _check_times(self.provider, self.claims, at)
         id = f"external/{self.provider.name}/{self.claims['sub']}"
         return Principal(
             id=id,
             kind="token",
             acts_for=id,
-            narrowed_to=Narrowing(carried=_carried(self.provider, id, self.claims)),
+            narrowed_to=Narrowing(
+                expires_at=None if self.provider.gifts_outlast_tokens else ends,
+                carried=_carried(self.provider, id, self.claims, ends),
+            ),
         )
 
     def note_use(self) -> None:
@@ -145,7 +150,8 @@ def recognise(secret: str, verifiers: Mapping[str, Verifier]) -> Presented | Non
     return Presented(verifier.provider, claims)
 
 
-def _check_times(provider: Provider, claims: Mapping[str, Any], at: datetime) -> None:
+def _check_times(provider: Provider, claims: Mapping[str, Any], at: datetime) -> datetime:
+    """When the token is refused from on. Raises UNAUTHENTICATED when it is already, or not good yet."""
     leeway = timedelta(seconds=provider.leeway_s)
     ends, issued = _time(claims, "exp"), _time(claims, "iat")
     begins = _time(claims, "nbf") if "nbf" in claims else issued
@@ -155,20 +161,21 @@ def _check_times(provider: Provider, claims: Mapping[str, Any], at: datetime) ->
         raise unauthenticated(f"The token begins at {max(begins, issued):%Y-%m-%dT%H:%M:%SZ}, in the future.")
     if ends - issued > timedelta(seconds=provider.max_lifetime_s):
         raise unauthenticated(f"The token lives longer than the {provider.max_lifetime_s} s that are allowed.")
+    return ends + leeway
 
 
 def _time(claims: Mapping[str, Any], name: str) -> datetime:
     value = claims[name]
     try:
-        if isinstance(value, bool) or not isinstance(value, int | float):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < _LATEST:
             raise TypeError(name)
         return datetime.fromtimestamp(value, tz=UTC)
     except (TypeError, ValueError, OverflowError, OSError):
         raise unauthenticated(f"The token's {name} is no time.") from None
 
 
-def _carried(provider: Provider, principal: str, claims: Mapping[str, Any]) -> tuple[Grant, ...]:
-    """The grants that the settings map the token's claims to."""
+def _carried(provider: Provider, principal: str, claims: Mapping[str, Any], ends: datetime) -> tuple[Grant, ...]:
+    """The grants that the settings map the token's claims to; they end with it."""
     found = []
     for each in provider.claim_grants:
         value = claims.get(each.claim)
@@ -184,7 +191,7 @@ def _carried(provider: Provider, principal: str, claims: Mapping[str, Any]) -> t
                     resource=None,
                     inherit=each.inherit,
                     starts_at=None,
-                    expires_at=None,
+                    expires_at=ends,
                 )
             )
     return tuple(found)

@@ -47,6 +47,9 @@ class Provider(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     #: Longest that a fetch may take, in seconds.
     timeout_s: Annotated[float, Meta(gt=0, le=30)] = 3.0
     claim_grants: tuple[ClaimGrant, ...] = ()
+    #: Whether what its people are granted here is theirs beyond the end of the token they call with, so that they may
+    #: give it, and make scoped tokens, for longer. What claims convey ends with the token in any case.
+    gifts_outlast_tokens: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what would be unsafe; the registry reports it with its path."""

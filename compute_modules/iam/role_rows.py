@@ -11,6 +11,7 @@ import msgspec
 from better_compute import ComputeError, ErrorCode, MethodContext, ModuleContext
 
 from . import giving, grants
+from .apps import Options
 from .facts import Facts
 from .giving import Gift
 from .patterns import Patterns, Rights
@@ -29,10 +30,19 @@ class Role:
 
 
 def create(ctx: MethodContext, *, tenant_id: str, name: str, permits: Sequence[str], but_not: Sequence[str]) -> Role:
-    """Make a role. Raises CONFLICT when the tenant has one of this name; making it gives nobody anything yet."""
-    grants.begin(ctx)
+    """Make a role. Making it gives nobody anything yet, except where the settings map claims to it already.
+
+    Raises
+    ------
+    ComputeError
+        CONFLICT when the tenant has one of this name; ACCESS_DENIED when claims would convey more than the caller
+        could give.
+    """
+    reading = grants.begin(ctx)
     _check(ctx, permits, but_not)
     id = f"{tenant_id}/{name}"
+    for gift in _claimed(ctx, id, Rights(Patterns(tuple(permits)), Patterns(tuple(but_not)))):
+        giving.require(ctx, reading.facts, gift, reading.at)
     made = ctx.sql.query(
         """
         INSERT INTO compute_iam_roles (id, tenant_id, name, permits, but_not) VALUES (%s, %s, %s, %s::jsonb, %s::jsonb)
@@ -59,7 +69,7 @@ def update(ctx: MethodContext, role_id: str, *, permits: Sequence[str], but_not:
     _check(ctx, permits, but_not)
     role = read(ctx, role_id)
     rights = Rights(Patterns(tuple(permits)), Patterns(tuple(but_not)))
-    for gift in _conveyed(reading, role_id, rights):
+    for gift in [*_conveyed(reading, role_id, rights), *_claimed(ctx, role_id, rights)]:
         giving.require(ctx, reading.facts, gift, reading.at)
     ctx.sql.query(
         "UPDATE compute_iam_roles SET permits = %s::jsonb, but_not = %s::jsonb WHERE id = %s",
@@ -113,6 +123,17 @@ def _conveyed(reading: Reading, role_id: str, rights: Rights) -> list[Gift]:
         Gift(rights, grant.tenant, grant.inherit, grant.resource, grant.expires_at)
         for grant in _granted(reading.facts, role_id)
         if grant.effect == "permit"
+    ]
+
+
+def _claimed(ctx: ModuleContext, role_id: str, rights: Rights) -> list[Gift]:
+    """What the role conveys to people of an identity provider, whoever they are, for as long as the settings say so."""
+    options: Options = ctx.options
+    return [
+        Gift(rights, claim.tenant, claim.inherit)
+        for provider in options.providers
+        for claim in provider.claim_grants
+        if claim.role == role_id
     ]
 
 

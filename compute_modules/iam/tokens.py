@@ -1,4 +1,8 @@
-"""Scoped tokens: shown once, stored hashed, never worth more than their principal nor than who made them."""
+"""Scoped tokens: shown once, stored hashed, never worth more than their principal nor than who made them.
+
+Whoever makes a token for a service account has its secret. So the token is judged by its makers' rights beside the
+account's at each call: what the account gains later, or a maker loses, acts on it at once.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,7 @@ import msgspec
 from better_compute import ComputeError, ErrorCode, MethodContext, ModuleContext, Principal, compute
 
 from . import giving, grants, principals, states
-from .evaluation import Narrowing
+from .evaluation import Narrowing, narrowing
 from .giving import Gift
 from .patterns import Patterns, covers
 from .projection import Reading
@@ -29,11 +33,11 @@ FORM: Final = re.compile(r"bci_[A-Za-z0-9_-]{43}", re.ASCII)
 
 COLUMNS: Final = (
     "id, hint, principal_id, home_tenant_id, tenant_id, actions, label, created_at, created_by, expires_at, revoked_at,"
-    " last_used_at, replaced_by"
+    " last_used_at, replaced_by, makers"
 )
 
 _LOOK_UP: Final = """
-SELECT token.id, token.principal_id, token.tenant_id, token.actions, token.expires_at,
+SELECT token.id, token.principal_id, token.tenant_id, token.actions, token.expires_at, token.makers,
        token.revoked_at IS NULL AND (token.expires_at IS NULL OR token.expires_at > compute_now())
          AND owner.disabled_at IS NULL AS live,
        token.last_used_at IS NULL OR token.last_used_at < compute_now() - interval '1 minute' AS due
@@ -60,14 +64,21 @@ class Presented:
     _due: Any = None
 
     def principal(self) -> Principal:
-        """Look it up. Raises UNAUTHENTICATED for one that is unknown, expired or revoked, or whose principal ended."""
+        """Look it up.
+
+        Raises
+        ------
+        ComputeError
+            UNAUTHENTICATED for one that is unknown, expired or revoked, or whose principal or maker may not call.
+        """
         rows = compute.context("iam").sql.query(_LOOK_UP, [self.digest]).rows
         if not rows or not rows[0]["live"]:
             raise unauthenticated("The token is unknown, expired or revoked.")
         row = rows[0]
-        user = principals.user_of(row["principal_id"])
-        if row["principal_id"].startswith("user/") and (user is None or not user.is_active):
-            raise unauthenticated("The token's user may not call any more.")
+        user = _active_user(row["principal_id"], "The token's user may not call any more.")
+        makers = tuple(_texts(row["makers"]) or ())
+        for maker in makers:
+            _active_user(maker, "Whoever made the token may not call any more; somebody else may rotate it.")
         self._due = row["id"] if row["due"] else None
         actions = _texts(row["actions"])
         return Principal(
@@ -80,6 +91,7 @@ class Presented:
                 tenant_id=row["tenant_id"],
                 actions=None if actions is None else Patterns(tuple(actions)),
                 expires_at=row["expires_at"],
+                makers=makers,
             ),
         )
 
@@ -87,6 +99,14 @@ class Presented:
         """Note the use, at most once a minute."""
         if self._due is not None:
             compute.context("iam").sql.query(_TOUCH, [self._due])
+
+
+def _active_user(principal: str, refusal: str) -> Any:
+    """The Django user behind a principal, None for a principal that is no user."""
+    user = principals.user_of(principal)
+    if principal.startswith("user/") and (user is None or not user.is_active):
+        raise unauthenticated(refusal)
+    return user
 
 
 def unauthenticated(message: str) -> ComputeError:
@@ -105,6 +125,7 @@ class Record:
 
     row: dict[str, Any]
     actions: list[str] | None
+    makers: list[str]
 
     @property
     def state(self) -> State:
@@ -129,8 +150,9 @@ class NewToken:
 def create(ctx: MethodContext, wanted: NewToken) -> tuple[str, str]:
     """Make a token and return its id and its secret, which is not to be had again.
 
-    A caller may make tokens for itself, and for a service account whose rights it holds itself: whoever has the token
-    has them. A token made with a token is worth and lasts no more than that one.
+    A caller may make tokens for itself, and for a service account whose rights it holds itself; it stays the maker of
+    such a token, which is worth no more than its maker from then on. A token made with a token is worth and lasts no
+    more than that one.
 
     Raises
     ------
@@ -159,7 +181,10 @@ def create(ctx: MethodContext, wanted: NewToken) -> tuple[str, str]:
 
 
 def rotate(ctx: MethodContext, token_id: str, *, grace: timedelta) -> tuple[str, str]:
-    """Put a new token in an active one's place; the old one stays good for ``grace``, so that nothing is cut off."""
+    """Put a new token in an active one's place; the old one stays good for ``grace``, so that nothing is cut off.
+
+    Whoever rotates a token of a service account is the maker of the new one.
+    """
     reading = grants.begin(ctx)
     old = read(ctx, token_id, lock=True)
     states.TOKEN.after(token_id, old.state, Verb.ROTATE)
@@ -207,16 +232,17 @@ def read(ctx: ModuleContext, token_id: str, *, lock: bool = False) -> Record:
 
 def record(row: dict[str, Any]) -> Record:
     """A row as a record."""
-    return Record(row, _texts(row["actions"]))
+    return Record(row, _texts(row["actions"]), _texts(row["makers"]) or [])
 
 
 def _insert(ctx: MethodContext, wanted: NewToken) -> tuple[str, str]:
     id, secret = str(uuid.uuid4()), PREFIX + secrets.token_urlsafe(32)
     actions = None if wanted.actions is None else msgspec.json.encode(list(wanted.actions)).decode()
+    makers = msgspec.json.encode(_makers(ctx.principal, wanted.principal)).decode()
     ctx.sql.query(
         "INSERT INTO compute_iam_tokens (id, digest, hint, principal_id, home_tenant_id, tenant_id, actions, label,"
-        " created_at, created_by, expires_at)"
-        " VALUES (%s, %s, %s, %s, %s, %s, %s::jsonb, %s, compute_now(), %s, %s)",
+        " created_at, created_by, expires_at, makers)"
+        " VALUES (%s, %s, %s, %s, %s, %s, %s::jsonb, %s, compute_now(), %s, %s, %s::jsonb)",
         [
             id,
             digest(secret),
@@ -228,10 +254,20 @@ def _insert(ctx: MethodContext, wanted: NewToken) -> tuple[str, str]:
             wanted.label,
             ctx.principal.id,
             wanted.expires_at,
+            makers,
         ],
     )
     _tell(ctx, "iam.token-created", read(ctx, id))
     return id, secret
+
+
+def _makers(caller: Principal, principal: str) -> list[str]:
+    """Who has the secret of a token that ``caller`` makes: the makers of its own, and itself for another principal."""
+    if giving.is_trusted(caller):
+        return []
+    narrowed = narrowing(caller)
+    having = [*(narrowed.makers if narrowed else ()), caller.acts_for or caller.id]
+    return [who for who in dict.fromkeys(having) if who != principal]
 
 
 def _check_owner(ctx: MethodContext, reading: Reading, principal: str, home_tenant: str) -> None:

@@ -147,6 +147,16 @@ def set_ceiling(ctx: ModuleContext, node: Node, ceiling: Sequence[str] | None) -
     return require(ctx, node.id)
 
 
+def released(ctx: ModuleContext, node: Node, ceiling: Sequence[str] | None) -> tuple[str, ...]:
+    """What another ceiling would let through that the tenant's present one holds back, as patterns."""
+    if node.ceiling is None:
+        return ()
+    present = node.ceiling
+    above = (require(ctx, place).ceiling for place in reversed(node.path[:-1]))
+    wanted = next((each for each in above if each is not None), ("*",)) if ceiling is None else ceiling
+    return tuple(pattern for pattern in wanted if not any(covers(wide, pattern) for wide in present))
+
+
 def check_ceiling(ctx: ModuleContext, parent: Node, ceiling: Sequence[str] | None) -> None:
     """Refuse a ceiling with a pattern that no ceiling of the tenants above covers."""
     if ceiling is None:

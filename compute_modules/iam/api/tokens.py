@@ -63,7 +63,7 @@ class ListInput(Input):
 
 
 class Token(Output):
-    """A token without its secret."""
+    """A token without its secret. ``makers`` made it for another principal; it is worth no more than each of them."""
 
     id: str
     hint: str
@@ -79,6 +79,7 @@ class Token(Output):
     revoked_at: datetime | None
     last_used_at: datetime | None
     replaced_by: str | None
+    makers: list[str]
 
 
 class NewSecret(Output):
@@ -113,6 +114,7 @@ def shown(record: Record) -> Token:
         revoked_at=row["revoked_at"],
         last_used_at=row["last_used_at"],
         replaced_by=None if row["replaced_by"] is None else str(row["replaced_by"]),
+        makers=record.makers,
     )
 
 

@@ -20,7 +20,7 @@ from compute_modules.iam import giving, grants, principals, tree
 from compute_modules.iam.giving import Gift
 from compute_modules.iam.grants import NewGrant
 from compute_modules.iam.models import TenantKind
-from compute_modules.iam.patterns import EVERYTHING
+from compute_modules.iam.patterns import EVERYTHING, Patterns, Rights
 from compute_modules.iam.projection import projection
 from compute_modules.iam.roles import OWNER
 
@@ -113,7 +113,7 @@ class TenantTree(ComputeViewSet):
             self._own(ctx, node.id, input.owner)
         ctx.events.publish(
             type="iam.tenant-created",
-            tenant_id=node.id,
+            tenant_id=parent.id,
             subject=f"tenant/{node.id}",
             data={"parent": parent.id, "kind": node.kind, "owner": input.owner},
         )
@@ -121,8 +121,11 @@ class TenantTree(ComputeViewSet):
 
     @compute_method(action=TENANTS, kind="mutation", resource=_of_parent)
     def set_ceiling(self, ctx: MethodContext, input: CeilingInput) -> Tenant:
-        """Bound what may be done in a tenant and below; said by the tenant above it, within its own ceiling."""
-        grants.begin(ctx)
+        """Bound what may be done in a tenant and below; said by the tenant above it, within its own ceiling.
+
+        Raising it takes holding what it lets through.
+        """
+        reading = grants.begin(ctx)
         node = tree.require(ctx, input.tenant_id)
         if node.parent_id != input.parent_id:
             raise ComputeError(
@@ -132,10 +135,15 @@ class TenantTree(ComputeViewSet):
             )
         if input.ceiling is not None:
             grants.check_patterns(ctx, input.ceiling)
+        released = tree.released(ctx, node, input.ceiling)
+        if released:
+            # Like lifting a forbid, it gives what was held back to whoever has been granted it there.
+            giving.require(ctx, reading.facts, Gift(Rights(Patterns(released)), node.id, inherit=True), reading.at)
         changed = tree.set_ceiling(ctx, node, input.ceiling)
         ctx.events.publish(
             type="iam.ceiling-set",
-            tenant_id=node.id,
+            # Of the tenant that the call acts in: who bounds a tenant need not be allowed anything in it.
+            tenant_id=input.parent_id,
             subject=f"tenant/{node.id}",
             data={"ceiling": input.ceiling},
         )

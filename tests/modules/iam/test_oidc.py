@@ -20,7 +20,7 @@ from django.test import Client, override_settings
 
 from better_compute import registry
 from better_compute.testing import advance_clock
-from tests.modules.iam.conftest import AUTHORIZER, grant, rows
+from tests.modules.iam.conftest import AUTHORIZER, grant, rows, service
 from tests.modules.iam.provider import AUDIENCE, Key, OpenIdProvider, running
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("world")]
@@ -91,9 +91,17 @@ class TestWhoComesIn:
     def test_claims_are_mapped_to_grants_for_as_long_as_they_say_so(
         self, provider: OpenIdProvider, count: Count, groups: Any
     ) -> None:
-        assert count(provider.token(groups=groups)).status_code == 200
-        assert count(provider.token(groups=["users"])).status_code == 404
-        assert rows("SELECT count(*) FROM compute_iam_grants") == [(0,)]
+        # She stays visible in the tenant when her claim has ended, so that 403 tells what the claim brought.
+        grant("external/corp/alice", "own", actions=["compute:iam:read"])
+        token = provider.token(groups=groups)
+        assert count(token).status_code == 200
+        assert count(provider.token(groups=["users"])).status_code == 403
+        assert rows("SELECT count(*) FROM compute_iam_grants") == [(1,)]
+        advance_clock(timedelta(seconds=300 + 31))
+        assert count(token).status_code == 401
+        now = int(rows("SELECT compute_now()")[0][0].timestamp())
+        assert count(provider.token(groups=groups, iat=now, exp=now + 300)).status_code == 200
+        assert count(provider.token(groups=["users"], iat=now, exp=now + 300)).status_code == 403
 
     @pytest.mark.parametrize("groups", ["admins2", ["ADMINS"], {"admins": True}, "admins ", None, 7, [["admins"]]])
     def test_what_only_looks_like_the_claim_maps_to_nothing(
@@ -175,6 +183,8 @@ def forged(provider: OpenIdProvider) -> dict[str, str]:
         "subject is a number": provider.token(7, groups="admins"),  # type: ignore[arg-type]
         "lives for ever": provider.token(groups="admins", exp=now + 10_000_000),
         "end beyond time": provider.token(groups="admins", exp=10**18),
+        "end at the end of time": provider.token(groups="admins", iat=253_402_300_799, exp=253_402_300_799),
+        "beginning before time": provider.token(groups="admins", nbf=-62_135_596_800),
         "no subject": provider.token(None, groups="admins"),  # type: ignore[arg-type]
         "empty subject": provider.token("", groups="admins"),
         "subject with a line break": provider.token("a\nb", groups="admins"),
@@ -207,6 +217,62 @@ class TestTime:
     ) -> None:
         now = int(rows("SELECT compute_now()")[0][0].timestamp())
         assert count(provider.token(groups="admins", iat=now + skew, exp=now + skew + 300)).status_code == status
+
+
+class TestGiving:
+    """What somebody who calls with a token of the provider gives and makes, through real calls."""
+
+    @pytest.fixture
+    def post(self, client: Client) -> Callable[..., Any]:
+        def call(token: str, path: str, **body: Any) -> Any:
+            return client.post(
+                f"/api/compute/{path}",
+                {"tenantId": "own", **body},
+                content_type="application/json",
+                headers={"Authorization": f"Bearer {token}"},
+            )
+
+        return call
+
+    OWNERS = [{"CLAIM": "groups", "VALUE": "owners", "TENANT": "own", "ROLE": "owner"}]
+    TO_FRIEND = {"principal": "service/friend", "role": "viewer"}
+
+    def ends(self, seconds: int) -> str:
+        return str((rows("SELECT compute_now()")[0][0] + timedelta(seconds=seconds)).isoformat())
+
+    def test_what_a_claim_conveys_is_given_no_further_than_the_token_lasts(
+        self, provider: OpenIdProvider, post: Callable[..., Any]
+    ) -> None:
+        service("friend", home="own")
+        for more in ({}, {"GIFTS_OUTLAST_TOKENS": True}):
+            with configured(provider, CLAIM_GRANTS=self.OWNERS, **more):
+                token = provider.token(groups="owners")
+                for late in ({}, {"expiresAt": self.ends(3_600)}):
+                    for ask in (self.TO_FRIEND, {"principal": "external/corp/alice", "role": "owner"}):
+                        answer = post(token, "grants/create", **ask, **late)
+                        assert (answer.status_code, answer.json()["reason"]) == (403, "EXCEEDS_GIVER")
+                assert post(token, "grants/create", **self.TO_FRIEND, expiresAt=self.ends(120)).status_code == 200
+
+    def test_nor_is_a_scoped_token_made_that_lasts_longer(
+        self, provider: OpenIdProvider, post: Callable[..., Any]
+    ) -> None:
+        with configured(provider, CLAIM_GRANTS=self.OWNERS):
+            token = provider.token(groups="owners")
+            for late in ({}, {"expiresAt": self.ends(3_600)}):
+                answer = post(token, "tokens/create", label="t", **late)
+                assert (answer.status_code, answer.json()["reason"]) == (403, "EXCEEDS_GIVER")
+            assert post(token, "tokens/create", label="t", expiresAt=self.ends(120)).status_code == 200
+
+    def test_what_is_granted_here_is_given_for_good_only_where_the_settings_say_so(
+        self, provider: OpenIdProvider, post: Callable[..., Any]
+    ) -> None:
+        service("friend", home="own")
+        grant("external/corp/alice", "own", "owner")
+        assert post(provider.token(), "grants/create", **self.TO_FRIEND).status_code == 403
+        assert post(provider.token(), "tokens/create", label="t").status_code == 403
+        with configured(provider, GIFTS_OUTLAST_TOKENS=True):
+            assert post(provider.token(), "grants/create", **self.TO_FRIEND).status_code == 200
+            assert post(provider.token(), "tokens/create", label="t").status_code == 200
 
 
 class TestKeys:

@@ -1,0 +1,2 @@
+-- The column is dropped with what stands in it.
+SELECT 1;
