@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from benchmarks.bars import STATED, Bar
+from benchmarks.bars import Bar
 
 #: One measurement: does the work once and returns its value in the contest's unit.
 Measure = Callable[[], float]
@@ -113,8 +113,7 @@ class Samples:
 class Figure:
     """One figure that an issue names.
 
-    ``peer`` names the contestant that ``of`` is compared with; without a peer the bar judges the value. The bar
-    ``stated`` judges nothing.
+    ``peer`` names the contestant that ``of`` is compared with; without a peer the bar judges the value.
     """
 
     name: str
@@ -129,21 +128,18 @@ class Figure:
         for contestant in filter(None, (self.of, self.peer)):
             if contestant not in self.contest.contestants:
                 raise ValueError(f"Figure {self.name!r} compares {contestant!r}, which its contest does not run.")
-        if self.bar != STATED and Bar.parse(self.bar).is_ratio and self.peer is None:
+        if Bar.parse(self.bar).is_ratio and self.peer is None:
             raise ValueError(f"Figure {self.name!r} has a bar on a ratio and no peer.")
 
     def result(self, samples: Samples) -> Result:
         """Compare medians and judge the bar."""
+        bar = Bar.parse(self.bar)
         value = samples.median(self.of)
         peer_value = samples.median(self.peer) if self.peer else None
         ratio = value / peer_value if peer_value else None
-        holds = True
-        if self.bar != STATED:
-            bar = Bar.parse(self.bar)
-            measured = ratio if bar.is_ratio else value
-            if measured is None:
-                raise ValueError(f"Figure {self.name!r}: the peer {self.peer!r} measured 0, so there is no ratio.")
-            holds = bar.holds(measured)
+        measured = ratio if bar.is_ratio else value
+        if measured is None:
+            raise ValueError(f"Figure {self.name!r}: the peer {self.peer!r} measured 0, so there is no ratio.")
         rounds = samples.ratios(self.of, self.peer) if self.peer else list(samples.values[self.of])
         return Result(
             name=self.name,
@@ -153,7 +149,7 @@ class Figure:
             peer_value=peer_value,
             ratio=ratio,
             bar=self.bar,
-            holds=holds,
+            holds=bar.holds(measured),
             spread=(min(rounds), max(rounds)),
             note=self.note,
         )

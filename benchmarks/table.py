@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from benchmarks.bars import STATED
 from benchmarks.harness import Result, Samples
 
 HOLDS: Final = "holds"
@@ -29,7 +28,7 @@ def rows(results: Sequence[Result]) -> list[list[str]]:
             number(result.ratio),
             f"{number(result.spread[0])} .. {number(result.spread[1])}",
             result.bar,
-            "" if result.bar == STATED else HOLDS if result.holds else MISSED,
+            HOLDS if result.holds else MISSED,
         ]
         for result in results
     ]

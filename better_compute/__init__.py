@@ -51,8 +51,8 @@ if TYPE_CHECKING:
     from better_compute.contract.module import (
         ComputeModule as ComputeModule,
         ComputePlugin as ComputePlugin,
+        ModuleStatusHandler as ModuleStatusHandler,
         ProfileDocument as ProfileDocument,
-        StatusHandler as StatusHandler,
     )
     from better_compute.contract.pages import Page as Page, PageInput as PageInput
     from better_compute.contract.ports import (
@@ -119,7 +119,7 @@ _HOME = {
         "compute_method",
     ),
     "better_compute.contract.migrations": ("ComputeMigration", "RunSqlFile"),
-    "better_compute.contract.module": ("ComputeModule", "ComputePlugin", "ProfileDocument", "StatusHandler"),
+    "better_compute.contract.module": ("ComputeModule", "ComputePlugin", "ProfileDocument", "ModuleStatusHandler"),
     "better_compute.contract.pages": ("Page", "PageInput"),
     "better_compute.contract.ports": (
         "Authorizer",

@@ -97,7 +97,7 @@ def define_pool_policy(id: str, *, version: str, validate: Callable[..., None]) 
 def define_port(id: str, *, version: str, port: Callable[[Any], Any]) -> Extension:
     """A port that this module serves to all others; ``port(ctx)`` makes it from the module's own context.
 
-    ``tenants``, ``commands``, ``desired`` and ``secrets`` become ``ctx.<id>`` of every module; any other is reached
-    as ``ctx.hosted.port(id)``. One module serves a port.
+    ``tenants``, ``commands`` and ``desired`` become ``ctx.<id>`` of every module; any other is reached as
+    ``ctx.hosted.port(id)``. One module serves a port. ``ctx.secrets`` is the core's own, whoever serves that name.
     """
     return _define("port", id, version, port)

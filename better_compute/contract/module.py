@@ -39,7 +39,7 @@ class NodeRecord(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class StatusHandler:
+class ModuleStatusHandler:
     """Handles a section of a node's report, in the report's transaction.
 
     One that raises rolls back its own savepoint and becomes a finding.
@@ -63,7 +63,7 @@ class ComputeModule(AppConfig):
 
     default = False
 
-    #: The seed's ``name``, which owns migrations and settings; ``AppConfig.name`` is the import path.
+    #: The module's name, which owns migrations and settings; ``AppConfig.name`` is the import path.
     module_name: ClassVar[str] = ""
     #: Names of modules that must be hosted too, in any position.
     requires: ClassVar[Sequence[str]] = ()
@@ -134,7 +134,7 @@ class ModuleSpec:
     reconcilers: tuple[Reconciler, ...] = ()
     command_kinds: tuple[CommandKind, ...] = ()
     node_spec: Callable[[ModuleContext, NodeRecord], NodeSpecPart] | None = None
-    status_handlers: tuple[StatusHandler, ...] = ()
+    status_handlers: tuple[ModuleStatusHandler, ...] = ()
     catalog: Catalog = field(default_factory=Catalog)
     commands: tuple[CliCommand, ...] = ()
     profiles: tuple[ProfileDocument, ...] = ()

@@ -1,4 +1,4 @@
-"""The patterns every name must match, whole and in ASCII (the seed; rulings 3 and 4)."""
+"""The patterns every name must match, whole and in ASCII."""
 
 from __future__ import annotations
 

@@ -100,6 +100,39 @@ class Commands(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class BatchLeaf:
+    """What one command of a batch does: its ``kind``, to ``subject``, as ``node/<node id>``."""
+
+    subject: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class CommandBatch:
+    """A stored batch: while ``held``, none of its commands goes out before ``required`` operators have approved."""
+
+    batch_id: str
+    held: bool
+    required: int
+    size: int
+
+
+class BatchCommands(Commands, Protocol):
+    """A queue of commands that takes batches of destructive work; one made for a test need not."""
+
+    def create_batch(
+        self,
+        tenant_id: str,
+        scope: Sequence[BatchLeaf],
+        reason: str,
+        not_after_ms: int | None = None,
+        created_by: str | None = None,
+    ) -> CommandBatch:
+        """Store a batch in the open transaction; a command with its ``batch_id`` must be one of ``scope``."""
+        ...
+
+
 class Desired(Protocol):
     """Desired state of nodes."""
 

@@ -48,7 +48,7 @@ class Reconciler(ABC):
 
     ``name`` is also the work kind: ``ctx.work.enqueue("acme.widgets", key)`` wakes it. ``shard_by`` says
     which worker runs a key: ``node`` and ``pool`` keys go to the holder of the key's shard, ``none`` means
-    one worker at a time runs the whole reconciler. A subclass may also define ``run_many(ctx, keys)``.
+    one worker at a time runs the whole reconciler. To run many keys in one call, write a :class:`BatchReconciler`.
     """
 
     name: ClassVar[str]

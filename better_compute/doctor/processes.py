@@ -42,7 +42,7 @@ def _difference(mine: set[str], theirs: set[str]) -> str:
 
 
 def connections(using: str) -> Iterator[Finding]:
-    """Whether the live processes may together hold more connections than the server gives (ruling 36)."""
+    """Whether the live processes may together hold more connections than the server gives."""
     budget = health.connection_budget(using)
     if budget.stated <= budget.available * NEARLY_ALL:
         return

@@ -113,7 +113,7 @@ def initialize(role: str, *, connections_held: int = 1) -> None:
         What this process is, for operators: ``api``, ``stream``, ``controllers``, ``scheduler``, ``all``.
     connections_held
         How many PostgreSQL connections the process's own work may hold at once: one for each thread that serves.
-        What it states (ruling 36) is that and its own: one for its presence, one for each sender of wake-ups.
+        What it states is that and its own: one for its presence, one for each sender of wake-ups.
 
     Raises
     ------

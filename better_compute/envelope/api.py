@@ -1,4 +1,4 @@
-"""``compute.api``: every hosted method in process, through the same envelope as over HTTP (ruling 16)."""
+"""``compute.api``: every hosted method in process, through the same envelope as over HTTP."""
 
 from __future__ import annotations
 

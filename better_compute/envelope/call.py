@@ -1,4 +1,4 @@
-"""The envelope: one call, one transaction (DESIGN 7).
+"""The envelope: one call, one transaction.
 
 Order: identify -> decode -> the record's tenant and authorization -> the tenant's state -> idempotency -> handler ->
 encode -> audit -> work -> commit. Whatever raises on the way rolls everything back; a refusal of a known caller is

@@ -1,4 +1,4 @@
-"""Hosted order: of migrations, of ``start()`` and of merging node specs (rulings 1 and 7)."""
+"""Hosted order: of migrations, of ``start()`` and of merging node specs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from better_compute.contract.module import ModuleSpec
 
 CORE: Final = "core"
 
-#: The built-in modules in the seed's order; one that is not installed is simply absent.
+#: The built-in modules in the order in which they build on each other; one that is not installed is simply absent.
 BUILT_IN: Final = (
     "node-controllers",
     "site-boot",

@@ -163,5 +163,5 @@ def live_processes(using: str) -> list[LiveProcess]:
 
 
 def connection_budget(using: str) -> ConnectionBudget:
-    """What live processes may hold together (ruling 36)."""
+    """What live processes may hold together."""
     return ConnectionBudget(*_rows(using, CONNECTIONS, [_silent()])[0])

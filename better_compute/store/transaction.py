@@ -62,7 +62,7 @@ def is_open(using: str | None = None) -> bool:
 
 
 def require_open(what: str, using: str | None = None) -> str:
-    """Return the alias, or raise RuntimeError when no transaction is open on it (ruling 15)."""
+    """Return the alias, or raise RuntimeError when no transaction is open on it."""
     alias = using or conf.current().database
     if not connections[alias].in_atomic_block:
         raise RuntimeError(f"{what} needs an open transaction; use ctx.sql.transaction() around it.")

@@ -106,7 +106,7 @@ def _live() -> set[str]:
 
 
 def reconcilers() -> tuple[list[str], Rows]:
-    """Reconcilers of the built-in modules (ruling 22)."""
+    """Reconcilers of the built-in modules."""
     hosted = registry.current()
     rows = [
         _reconciler(hosted.reconciler_owner[name].name, reconciler)

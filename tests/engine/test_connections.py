@@ -1,4 +1,4 @@
-"""No process holds more connections than it states, and none states many more than it holds (ruling 36)."""
+"""No process holds more connections than it states, and none states many more than it holds."""
 
 from __future__ import annotations
 

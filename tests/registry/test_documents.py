@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from better_compute import CliCommand, ProfileDocument, StatusHandler
+from better_compute import CliCommand, ModuleStatusHandler, ProfileDocument
 
 from .specs import module, plugin, told
 
@@ -85,14 +85,14 @@ def test_two_modules_may_bring_a_command_of_one_name() -> None:
 @pytest.mark.parametrize(
     ("value", "message", "mend"),
     [
-        ("devices", "'devices' is no StatusHandler.", "Write StatusHandler(section, handle)."),
+        ("devices", "'devices' is no ModuleStatusHandler.", "Write ModuleStatusHandler(section, handle)."),
         (
-            StatusHandler("Devices", lambda ctx, node, report: None),
+            ModuleStatusHandler("Devices", lambda ctx, node, report: None),
             "has section 'Devices', which does not match ^[a-z][a-z0-9-]{0,63}$.",
             "Name a section of the node's report, e.g. 'devices'.",
         ),
         (
-            StatusHandler("devices", None),  # type: ignore[arg-type]
+            ModuleStatusHandler("devices", None),  # type: ignore[arg-type]
             "for section 'devices' has handle = None, which is no function.",
             "Give `def handle(ctx, node, report)`.",
         ),

@@ -17,10 +17,10 @@ from better_compute import (
     ComputeModule,
     ComputePlugin,
     Extension,
+    ModuleStatusHandler,
     Periodic,
     ProfileDocument,
     ResourceType,
-    StatusHandler,
     registry,
 )
 from better_compute.contract.module import ModuleSpec
@@ -110,7 +110,7 @@ fields: dict[str, st.SearchStrategy[Any]] = {
         st.builds(CommandKind, kind=anything, lane=anything, payload=anything, timeout=anything, roles=anything)
     ),
     "node_spec": anything,
-    "status_handlers": several(st.builds(StatusHandler, anything, anything)),
+    "status_handlers": several(st.builds(ModuleStatusHandler, anything, anything)),
     "catalog": st.one_of(
         st.builds(
             Catalog,

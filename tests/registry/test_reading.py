@@ -105,8 +105,8 @@ def test_every_field_may_stand_in_its_submodule(read_app: ReadApp) -> None:
         """,
         "command_kinds.py": "command_kinds = ()",
         "status_handlers.py": """
-            from better_compute import StatusHandler
-            status_handlers = [StatusHandler("devices", print)]
+            from better_compute import ModuleStatusHandler
+            status_handlers = [ModuleStatusHandler("devices", print)]
         """,
         "commands.py": """
             from better_compute import CliCommand

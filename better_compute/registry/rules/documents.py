@@ -9,7 +9,7 @@ from django.core.checks import CheckMessage
 
 from better_compute.contract import names
 from better_compute.contract.commands import CliCommand
-from better_compute.contract.module import ModuleSpec, ProfileDocument, StatusHandler
+from better_compute.contract.module import ModuleSpec, ModuleStatusHandler, ProfileDocument
 from better_compute.registry import ids
 from better_compute.registry.problem import error, shown, titled
 
@@ -92,8 +92,8 @@ def _malformed_command(command: object, seen: set[str]) -> tuple[str, str] | Non
 def _status_handlers(spec: ModuleSpec) -> Iterator[CheckMessage]:
     for handler in spec.status_handlers:
         wrong: tuple[str, str] | None = None
-        if not isinstance(handler, StatusHandler):
-            wrong = f"{shown(handler)} is no StatusHandler.", "Write StatusHandler(section, handle)."
+        if not isinstance(handler, ModuleStatusHandler):
+            wrong = f"{shown(handler)} is no ModuleStatusHandler.", "Write ModuleStatusHandler(section, handle)."
         elif not names.matches(names.RESOURCE_TYPE, handler.section):
             wrong = (
                 f"has section {shown(handler.section)}, which does not match ^{names.RESOURCE_TYPE.pattern}$.",

@@ -12,7 +12,7 @@ from better_compute.registry.problem import warning
 
 
 def check(specs: Sequence[ModuleSpec]) -> Iterator[CheckMessage]:
-    """A method without a row is undeclared: it is hosted all the same (the seed, "Plugins")."""
+    """A method without a row is undeclared: it is hosted all the same."""
     declared = {row.method for row in table.rows()}
     for spec in specs:
         if spec.plugin_id is not None:

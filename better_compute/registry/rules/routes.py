@@ -14,7 +14,7 @@ from better_compute.registry.problem import error, shown, titled
 
 
 def check(specs: Sequence[ModuleSpec]) -> Iterator[CheckMessage]:
-    """Names match the seed's pattern and are not reserved in either form; paths are unique."""
+    """Names match ``names.ROUTE_NAME`` and are not reserved in either form; paths are unique."""
     first: dict[str, tuple[ModuleSpec, MethodSpec]] = {}
     for spec in specs:
         judged: dict[tuple[str, str], bool] = {}
