@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -53,10 +53,13 @@ class Matrix(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _Anything:
-    """Stands in for an input whose fields do not matter."""
+    """Stands in for an input whose fields do not matter; those in ``without`` are null."""
 
-    def __getattr__(self, name: str) -> str:
-        return name
+    def __init__(self, without: Collection[str] = ()) -> None:
+        self._without = without
+
+    def __getattr__(self, name: str) -> str | None:
+        return None if name in self._without else name
 
     def __getitem__(self, name: object) -> str:
         return str(name)
@@ -75,12 +78,21 @@ def matrix() -> Matrix:
 
 def resource_type(spec: MethodSpec) -> str:
     """The type of the resource a method acts on, or :data:`VARIES`."""
-    stand_in: Any = _Anything()
-    try:
-        resource = spec.resource(stand_in)
-    except Exception:
-        return VARIES
-    return resource.type if isinstance(resource, Resource) and isinstance(resource.type, str) else VARIES
+    for stand_in in _stand_ins(spec):
+        try:
+            resource = spec.resource(stand_in)
+        except Exception:  # noqa: S112 - it may want one of two fields and refuse both
+            continue
+        return resource.type if isinstance(resource, Resource) and isinstance(resource.type, str) else VARIES
+    return VARIES
+
+
+def _stand_ins(spec: MethodSpec) -> Iterator[Any]:
+    """With every field; then with one optional field at a time, for inputs of which exactly one is wanted."""
+    yield _Anything()
+    optional = [field.name for field in msgspec.structs.fields(spec.input_type) if not field.required]
+    for name in optional:
+        yield _Anything([other for other in optional if other != name])
 
 
 def _row(spec: MethodSpec, judge: RoleMatrix | None) -> Row:

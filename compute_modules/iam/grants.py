@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -122,7 +122,7 @@ def insert(ctx: MethodContext, wanted: NewGrant, reading: Reading) -> str:
         ],
     )
     if wanted.effect == "forbid":
-        keep_an_owner(ctx, reading, [wanted.tenant])
+        keep_an_owner(ctx, reading, wanted.principal)
     # Told in the tenant that the call acts in, which for the owner of a new one is the tenant above.
     tell(ctx, "iam.grant-created", ctx.tenant_id or wanted.tenant, str(id), wanted.principal)
     return str(id)
@@ -145,7 +145,7 @@ def revoke(ctx: MethodContext, grant_id: str) -> Record:
         _check_lifting(ctx, reading, grant_id)
     end(ctx, [grant_id])
     if record.row["effect"] == "permit":
-        keep_an_owner(ctx, reading, [record.row["tenant_id"]])
+        keep_an_owner(ctx, reading, record.row["principal_id"])
     tell(ctx, "iam.grant-revoked", record.row["tenant_id"], grant_id, record.row["principal_id"])
     return read(ctx, grant_id)
 
@@ -176,11 +176,19 @@ def record(row: dict[str, Any]) -> Record:
     return Record(row, row["now"], msgspec.json.decode(patterns) if isinstance(patterns, str) else patterns)
 
 
-def keep_an_owner(ctx: MethodContext, before: Reading, tenant_ids: Sequence[str]) -> None:
-    """Refuse a change after which a tenant that had an owner has none. An owner's grant has no end and no forbid."""
+def keep_an_owner(ctx: MethodContext, before: Reading, principal: str) -> None:
+    """Refuse a change to what ``principal`` has after which a tenant that it owned, or one below, has no owner.
+
+    An owner's grant has no end and no forbid. Call it after the change, in its transaction.
+    """
     after = projection.read(ctx)
-    for tenant_id in tenant_ids:
-        if owners(before.facts, tenant_id, before.at) and not owners(after.facts, tenant_id, after.at):
+    # Whoever owns one of them by inheritance mostly owns the others, so it is looked at first.
+    found: str | None = None
+    for tenant_id in _owned(before.facts, principal, before.at):
+        if found is not None and _is_owner(after.facts, found, tenant_id, after.at):
+            continue
+        found = next(_owning(after.facts, tenant_id, after.at), None)
+        if found is None:
             raise ComputeError(
                 ErrorCode.IN_USE,
                 f"This would leave the tenant {tenant_id!r} without an owner.",
@@ -191,18 +199,32 @@ def keep_an_owner(ctx: MethodContext, before: Reading, tenant_ids: Sequence[str]
 
 def owners(facts: Facts, tenant_id: str, at: datetime) -> set[str]:
     """Who owns a tenant for good: an unending grant of the owner's role there or inherited, not taken by a forbid."""
+    return set(_owning(facts, tenant_id, at))
+
+
+def _owning(facts: Facts, tenant_id: str, at: datetime) -> Iterator[str]:
+    for principal in {who for place in facts.path(tenant_id) for who in facts.holders.get(place, ())}:
+        if _is_owner(facts, principal, tenant_id, at):
+            yield principal
+
+
+def _owned(facts: Facts, principal: str, at: datetime) -> Iterator[str]:
+    """The tenants that a principal owns, the topmost first."""
+    holdings = facts.holdings.get(principal)
+    own = [grant for grant in holdings.by_id.values() if _owns(grant, grant.tenant)] if holdings else []
+    here, below = {grant.tenant for grant in own}, {grant.tenant for grant in own if grant.inherit}
+    for tenant in sorted(facts.tenants.values(), key=lambda tenant: len(tenant.path)) if own else ():
+        if (tenant.id in here or not below.isdisjoint(tenant.path)) and _is_owner(facts, principal, tenant.id, at):
+            yield tenant.id
+
+
+def _is_owner(facts: Facts, principal: str, tenant_id: str, at: datetime) -> bool:
+    who, holdings = facts.principals.get(principal), facts.holdings.get(principal)
+    if holdings is None or (who is not None and who.disabled):
+        return False
     path = facts.path(tenant_id)
-    found = set()
-    for principal in {who for place in path for who in facts.holders.get(place, ())}:
-        who = facts.principals.get(principal)
-        if who is not None and who.disabled:
-            continue
-        reaching = [grant for grant in facts.holdings[principal].by_id.values() if grant.tenant in path]
-        if any(_unseats(facts, grant) and grant.active(at) for grant in reaching):
-            continue
-        if any(_owns(grant, tenant_id) and grant.active(at) for grant in reaching):
-            found.add(principal)
-    return found
+    reaching = [grant for grant in holdings.by_id.values() if grant.tenant in path and grant.active(at)]
+    return any(_owns(grant, tenant_id) for grant in reaching) and not any(_unseats(facts, grant) for grant in reaching)
 
 
 def _unseats(facts: Facts, grant: Grant) -> bool:

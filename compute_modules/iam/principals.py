@@ -14,6 +14,8 @@ from better_compute import ComputeError, ErrorCode, MethodContext, ModuleContext
 PRINCIPAL_ID_PATTERN: Final = (
     r"^(user/[A-Za-z0-9._@-]{1,128}|service/[a-z0-9][a-z0-9-]{0,62}|external/[a-z][a-z0-9-]{0,30}/[!-~]{1,200})$(?!\n)"
 )
+#: Those that are no programs.
+PERSON_ID_PATTERN: Final = PRINCIPAL_ID_PATTERN.replace("service/[a-z0-9][a-z0-9-]{0,62}|", "")
 PRINCIPAL_ID: Final = re.compile(PRINCIPAL_ID_PATTERN, re.ASCII)
 
 
@@ -29,7 +31,7 @@ def ensure_seen(ctx: MethodContext, principal_id: str, path: Sequence[str]) -> N
     if home is None or home in path:
         return
     if not ctx.permits("compute:iam:read", Resource("tenant", home), home):
-        raise _unknown(principal_id)
+        raise unknown(principal_id)
 
 
 def ensure(ctx: ModuleContext, principal_id: str, *, by: str) -> None:
@@ -49,10 +51,10 @@ def ensure(ctx: ModuleContext, principal_id: str, *, by: str) -> None:
     kind, _, rest = principal_id.partition("/")
     if kind == "service":
         if read(ctx, principal_id) is None:
-            raise _unknown(principal_id)
+            raise unknown(principal_id)
         return
     if kind == "user" and user_of(principal_id) is None:
-        raise _unknown(principal_id)
+        raise unknown(principal_id)
     ctx.sql.query(
         "INSERT INTO compute_iam_principals (id, kind, name, created_by) SELECT %s, %s, %s, %s"
         " WHERE NOT EXISTS (SELECT FROM compute_iam_principals WHERE id = %s) ON CONFLICT (id) DO NOTHING",
@@ -110,7 +112,8 @@ def set_disabled(ctx: ModuleContext, principal_id: str, disabled: bool) -> bool:
     )
 
 
-def _unknown(principal_id: str) -> ComputeError:
+def unknown(principal_id: str) -> ComputeError:
+    """The refusal of a principal that does not exist."""
     return ComputeError(
         ErrorCode.NOT_FOUND,
         f"There is no principal {principal_id!r}.",
@@ -124,4 +127,16 @@ def services(ctx: ModuleContext, tenant_id: str, *, after: str, limit: int) -> l
         "SELECT id, kind, tenant_id, name, disabled_at, created_at FROM compute_iam_principals"
         " WHERE tenant_id = %s AND kind = 'service' AND id > %s ORDER BY id LIMIT %s",
         [tenant_id, after, limit],
+    ).rows
+
+
+def people(
+    ctx: ModuleContext, *, kind: str | None, disabled: bool | None, after: str, limit: int
+) -> list[dict[str, Any]]:
+    """Users and people of identity providers that were ever named, by id."""
+    return ctx.sql.query(
+        "SELECT id, kind, tenant_id, name, disabled_at, created_at FROM compute_iam_principals"
+        " WHERE kind <> 'service' AND id > %s AND (%s::text IS NULL OR kind = %s)"
+        " AND (%s::boolean IS NULL OR (disabled_at IS NOT NULL) = %s) ORDER BY id LIMIT %s",
+        [after, kind, kind, disabled, disabled, limit],
     ).rows

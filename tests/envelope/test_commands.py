@@ -28,6 +28,10 @@ class TestMatrix:
     def test_it_lists_every_method_and_agrees_with_the_table(self) -> None:
         found = json.loads(run("authz_matrix", "--format", "json", "--check"))
         assert found["differences"] == []
+        everywhere = dict.fromkeys(("parent", "sibling", "foreign"), "NOT_FOUND")
+        may, may_not = (
+            {**dict.fromkeys(("own", "below"), each), **everywhere} for each in ("allowed", "ACCESS_DENIED")
+        )
         assert {
             "method": "plugins.acme.widgets.poke",
             "module": "acme",
@@ -36,6 +40,7 @@ class TestMatrix:
             "kind": "mutation",
             "resource": "tenant",
             "deprecated": "",
+            "roles": {"owner": may, "operator": may, "viewer": may_not},
         } in found["methods"]
 
     def test_a_method_without_a_row_fails_the_check(self, monkeypatch: pytest.MonkeyPatch) -> None:

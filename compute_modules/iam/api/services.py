@@ -101,9 +101,8 @@ class ServiceAccounts(ComputeViewSet):
     def disable(self, ctx: MethodContext, input: ServiceInput) -> ServiceAccount:
         """Refuse everything to a service account from its next request on, its tokens included."""
         reading = grants.begin(ctx)
-        holdings = reading.facts.holdings.get(input.principal)
         if principals.set_disabled(ctx, input.principal, True):
-            grants.keep_an_owner(ctx, reading, sorted(holdings.at) if holdings else [])
+            grants.keep_an_owner(ctx, reading, input.principal)
             _tell(ctx, "iam.service-account-disabled", ctx.tenant_id, input.principal)
         return _read(ctx, input.principal)
 

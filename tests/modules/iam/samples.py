@@ -81,6 +81,9 @@ INPUTS: dict[str, dict[str, Any]] = {
     },
     "serviceAccounts.create": {"tenantId": "{tenant}", "name": "{tenant}-another", "label": "l"},
     "breakGlass.end": {"grantId": "{grant}"},
+    "principals.disable": {"principal": "external/corp/{tenant}", "reason": "why"},
+    "principals.enable": {"principal": "external/corp/{tenant}"},
+    "principals.get": {"principal": "external/corp/{tenant}"},
 }
 
 #: Fields by name.

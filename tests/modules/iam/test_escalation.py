@@ -257,6 +257,62 @@ class TestLastOwner:
         grant("other", "root", "owner", inherit=True)
         assert revoke(only.id).state == "revoked"
 
+    def test_a_tenant_below_keeps_an_owner_too(self, only: Any) -> None:
+        """The other owner of org does not inherit, so own and sib would be nobody's."""
+        service("other")
+        grant("other", "org", "owner")
+        error = refused_and_unchanged(lambda: revoke(only.id), "LAST_OWNER")
+        assert "'own'" in error.message or "'sib'" in error.message
+        refused_and_unchanged(
+            lambda: grant("only", "org", effect="forbid", actions=["compute:iam:manage"]), "LAST_OWNER"
+        )
+        refused_and_unchanged(lambda: grant("only", "own", effect="forbid", actions=["compute:iam:*"]), "LAST_OWNER")
+        refused_and_unchanged(
+            lambda: compute.api.service_accounts.disable(OPERATOR, {"principal": "service/only"}), "LAST_OWNER"
+        )
+        for place in ("own", "sib"):
+            grant("other", place, "owner")
+        assert revoke(only.id).state == "revoked"
+
+    def test_a_tenant_that_never_had_an_owner_keeps_nobody(self) -> None:
+        service("bob")
+        given = grant("bob", "own", "operator")
+        assert revoke(given.id).state == "revoked"
+
+    def test_two_owners_disabled_at_once_leave_one(self, only: Any) -> None:
+        service("other")
+        grant("other", "org", "owner", inherit=True)
+        start = threading.Barrier(2)
+
+        def disable(name: str) -> Any:
+            start.wait(10)
+            return compute.api.service_accounts.disable(OPERATOR, {"principal": f"service/{name}"})
+
+        threads = [in_thread(lambda name=name: disable(name)) for name in ("only", "other")]
+        for thread, _ in threads:
+            thread.join(20)
+        answers = [answers[0] for _, answers in threads]
+        assert [error.reason for error in answers if isinstance(error, ComputeError)] == ["LAST_OWNER"], answers
+        assert rows("SELECT count(*) FROM compute_iam_principals WHERE disabled_at IS NULL") == [(1,)]
+
+    def test_a_revocation_and_a_forbid_at_once_leave_one(self, only: Any) -> None:
+        service("other")
+        others = grant("other", "org", "owner", inherit=True)
+        start = threading.Barrier(2)
+
+        def run(call: Callable[[], Any]) -> Any:
+            start.wait(10)
+            return call()
+
+        threads = [
+            in_thread(lambda: run(lambda: revoke(others.id))),
+            in_thread(lambda: run(lambda: grant("only", "org", effect="forbid", actions=["*"]))),
+        ]
+        for thread, _ in threads:
+            thread.join(20)
+        answers = [answers[0] for _, answers in threads]
+        assert [error.reason for error in answers if isinstance(error, ComputeError)] == ["LAST_OWNER"], answers
+
     def test_two_owners_that_revoke_each_other_at_once_leave_one(self, only: Any) -> None:
         service("other")
         others = grant("other", "org", "owner", inherit=True)
