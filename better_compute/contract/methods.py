@@ -53,9 +53,20 @@ class ResourceType:
 
     ``resolve(sql, id)`` reads the tenant that owns the record, or None when there is no such record. It
     runs inside the call's transaction before authorization; a record of another tenant reads NOT_FOUND.
+
+    ``resolve_many(sql, ids)`` reads the tenants of many records in one statement, by id, without those that are not
+    there. A type that has none is asked record by record.
     """
 
     resolve: Callable[[Sql, str], str | None]
+    resolve_many: Callable[[Sql, Sequence[str]], Mapping[str, str]] | None = None
+
+    def owners(self, sql: Sql, ids: Sequence[str]) -> Mapping[str, str]:
+        """The tenants that own these records, by id, without those that are not there."""
+        if self.resolve_many is not None:
+            return self.resolve_many(sql, ids)
+        found = ((id, self.resolve(sql, id)) for id in ids)
+        return {id: owner for id, owner in found if owner is not None}
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,7 +91,8 @@ class Explained(Output):
 class ListAllowedInput(Input):
     """Which of these resources of the tenant may the principal do the action on?
 
-    For type ``tenant`` the ids are tenants at or below the tenant, and without ids all of them are asked about.
+    For type ``tenant`` the ids are tenants at or below the tenant, and without ids all of them are asked about. Of any
+    other type ids are needed.
     """
 
     tenant_id: TenantId
@@ -102,7 +103,10 @@ class ListAllowedInput(Input):
 
 
 class AllowedIds(Output):
-    """The ids that are allowed, in the order given. ``truncated``: more than 1,000 tenants were asked about."""
+    """The ids that are the tenant's and allowed, in the order given.
+
+    ``truncated``: more than 1,000 tenants were asked about.
+    """
 
     ids: list[str]
     truncated: bool
@@ -183,21 +187,23 @@ class Iam(ComputeViewSet):
 
     @compute_method(action=READ, kind="query", resource=of_tenant)
     def list_allowed(self, ctx: MethodContext, input: ListAllowedInput) -> AllowedIds:
-        """Tell which of up to 1,000 resources a principal may do an action on."""
+        """Tell which of up to 1,000 resources a principal may do an action on; never of what is not the tenant's."""
         _known(ctx, input.action)
         reading = projection.read(ctx)
         facts = reading.facts
         base = _question(ctx, reading, input.tenant_id, OneCheck(action=input.action, principal=input.principal))
         if input.resource_type == "tenant":
-            below = [id for id, tenant in facts.tenants.items() if input.tenant_id in tenant.path]
-            asked = sorted(below) if input.ids is None else [id for id in input.ids if id in set(below)]
-            questions = {id: _with(base, tenant=id, resource=("tenant", id)) for id in asked[:_MOST]}
+            asked = sorted(facts.tenants) if input.ids is None else list(dict.fromkeys(input.ids))
+            below = [id for id in asked if input.tenant_id in facts.path(id)]
+            questions = {id: _with(base, tenant=id, resource=("tenant", id)) for id in below[:_MOST]}
+            truncated = len(below) > _MOST
         else:
-            asked = input.ids or []
-            questions = {id: _with(base, tenant=input.tenant_id, resource=(input.resource_type, id)) for id in asked}
+            own = _own(ctx, input)
+            questions = {id: _with(base, tenant=input.tenant_id, resource=(input.resource_type, id)) for id in own}
+            truncated = False
         return AllowedIds(
             ids=[id for id, question in questions.items() if evaluation.judge(facts, question).allowed],
-            truncated=len(asked) > _MOST,
+            truncated=truncated,
         )
 
     @compute_method(action=READ, kind="query", resource=of_tenant)
@@ -264,6 +270,21 @@ def _resource(ctx: MethodContext, tenant_id: str, ref: ResourceRef | None) -> tu
             mend="Check the type, the id and the tenant.",
         )
     return (ref.type, ref.id)
+
+
+def _own(ctx: MethodContext, input: ListAllowedInput) -> list[str]:
+    """Those of the ids that are the tenant's, in the order given."""
+    kind = ctx.hosted.resource_types.get(input.resource_type)
+    if kind is None or input.ids is None:
+        raise ComputeError(
+            ErrorCode.INVALID_INPUT,
+            f"No hosted module has resources of type {input.resource_type!r}."
+            if kind is None
+            else f"Resources of type {input.resource_type!r} are not listed here.",
+            mend="Give the `ids` to ask about, of a type that iam.catalog lists.",
+        )
+    owners = kind.owners(ctx.sql, list(dict.fromkeys(input.ids)))
+    return [id for id in dict.fromkeys(input.ids) if owners.get(id) == input.tenant_id]
 
 
 def _with(question: Question, *, tenant: str, resource: tuple[str, str]) -> Question:
