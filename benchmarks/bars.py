@@ -8,6 +8,8 @@ from typing import Final, Literal
 
 _BAR = re.compile(r"(<=|>=) (\d[\d_,]*(?:\.\d+)?) (\S.*)")
 
+#: Instead of a bar: the figure is measured and shown, and nothing is asked of it.
+STATED: Final = "stated"
 #: The unit of a bar on the ratio to the peer; every other unit is that of the figure's own value.
 TIMES: Final = "x"
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from benchmarks.bars import Bar
+from benchmarks.bars import STATED, Bar
 
 #: One measurement: does the work once and returns its value in the contest's unit.
 Measure = Callable[[], float]
@@ -113,7 +113,8 @@ class Samples:
 class Figure:
     """One figure that an issue names.
 
-    ``peer`` names the contestant that ``of`` is compared with; without a peer the bar judges the value.
+    ``peer`` names the contestant that ``of`` is compared with; without a peer the bar judges the value. The bar
+    ``stated`` judges nothing.
     """
 
     name: str
@@ -128,18 +129,21 @@ class Figure:
         for contestant in filter(None, (self.of, self.peer)):
             if contestant not in self.contest.contestants:
                 raise ValueError(f"Figure {self.name!r} compares {contestant!r}, which its contest does not run.")
-        if Bar.parse(self.bar).is_ratio and self.peer is None:
+        if self.bar != STATED and Bar.parse(self.bar).is_ratio and self.peer is None:
             raise ValueError(f"Figure {self.name!r} has a bar on a ratio and no peer.")
 
     def result(self, samples: Samples) -> Result:
         """Compare medians and judge the bar."""
-        bar = Bar.parse(self.bar)
         value = samples.median(self.of)
         peer_value = samples.median(self.peer) if self.peer else None
         ratio = value / peer_value if peer_value else None
-        measured = ratio if bar.is_ratio else value
-        if measured is None:
-            raise ValueError(f"Figure {self.name!r}: the peer {self.peer!r} measured 0, so there is no ratio.")
+        holds = True
+        if self.bar != STATED:
+            bar = Bar.parse(self.bar)
+            measured = ratio if bar.is_ratio else value
+            if measured is None:
+                raise ValueError(f"Figure {self.name!r}: the peer {self.peer!r} measured 0, so there is no ratio.")
+            holds = bar.holds(measured)
         rounds = samples.ratios(self.of, self.peer) if self.peer else list(samples.values[self.of])
         return Result(
             name=self.name,
@@ -149,7 +153,7 @@ class Figure:
             peer_value=peer_value,
             ratio=ratio,
             bar=self.bar,
-            holds=bar.holds(measured),
+            holds=holds,
             spread=(min(rounds), max(rounds)),
             note=self.note,
         )

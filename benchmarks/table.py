@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from benchmarks.bars import STATED
 from benchmarks.harness import Result, Samples
 
 HOLDS: Final = "holds"
@@ -28,7 +29,7 @@ def rows(results: Sequence[Result]) -> list[list[str]]:
             number(result.ratio),
             f"{number(result.spread[0])} .. {number(result.spread[1])}",
             result.bar,
-            HOLDS if result.holds else MISSED,
+            "" if result.bar == STATED else HOLDS if result.holds else MISSED,
         ]
         for result in results
     ]

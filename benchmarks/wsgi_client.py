@@ -18,17 +18,23 @@ class Caller:
         self._handler = WSGIHandler()
         self._token = token
 
+    def get(self, path: str, query: str = "") -> bytes:
+        """The body of the answer. Raises AssertionError unless it is 200."""
+        return self._call({"REQUEST_METHOD": "GET", "PATH_INFO": path, "QUERY_STRING": query}, b"")
+
     def post(self, path: str, body: bytes, *, key: str = "") -> bytes:
         """The body of the answer. Raises AssertionError unless it is 200."""
+        environ = {"REQUEST_METHOD": "POST", "PATH_INFO": path, "QUERY_STRING": "", "CONTENT_TYPE": "application/json"}
+        if key:
+            environ["HTTP_IDEMPOTENCY_KEY"] = key
+        return self._call(environ, body)
+
+    def _call(self, request: dict[str, str], body: bytes) -> bytes:
         environ: dict[str, Any] = {
-            "REQUEST_METHOD": "POST",
-            "PATH_INFO": path,
             "SCRIPT_NAME": "",
-            "QUERY_STRING": "",
             "SERVER_NAME": "testserver",
             "SERVER_PORT": "80",
             "SERVER_PROTOCOL": "HTTP/1.1",
-            "CONTENT_TYPE": "application/json",
             "CONTENT_LENGTH": str(len(body)),
             "HTTP_AUTHORIZATION": f"Bearer {self._token}",
             "wsgi.version": (1, 0),
@@ -38,14 +44,13 @@ class Caller:
             "wsgi.multithread": True,
             "wsgi.multiprocess": True,
             "wsgi.run_once": False,
+            **request,
         }
-        if key:
-            environ["HTTP_IDEMPOTENCY_KEY"] = key
         status: list[str] = []
         response = self._handler(environ, lambda line, headers, exc_info=None: status.append(line))
         answer = b"".join(response)
         response.close()
-        assert status == ["200 OK"], f"{path}: {status} {answer[:300]!r}"
+        assert status == ["200 OK"], f"{request['PATH_INFO']}: {status} {answer[:300]!r}"
         return answer
 
     def median_us(self, path: str, bodies: Iterator[bytes], calls: int) -> float:

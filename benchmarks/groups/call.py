@@ -10,8 +10,9 @@ from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.db import connection
 
+from benchmarks import api_server, codecs, over_http
 from benchmarks.harness import Contest, Figure, Group
-from benchmarks.peers import bare_drf
+from benchmarks.peers import bare_drf, same_work
 from benchmarks.wsgi_client import Caller
 from better_compute.envelope import tokens
 
@@ -45,6 +46,9 @@ def prepared(*, full: bool) -> Iterator[Group]:
     ours, bare = fresh_widgets("ours"), fresh_widgets("bare")
     query = itertools.repeat(b'{"tenantId":"%s"}' % TENANT.encode())
     check_same_work(caller, ours, bare)
+    over_http.fill()
+    everywhere, _ = tokens.create(user=user, label="bench over HTTP", tenant_id=None)
+    over_http.check_same_work(Caller(everywhere))
 
     def measure(path: str, bodies: Iterator[bytes]) -> Callable[[], float]:
         return lambda: caller.median_us(path, bodies, calls)
@@ -80,9 +84,16 @@ def prepared(*, full: bool) -> Iterator[Group]:
         Figure("call: query method in process", queries, "bare DRF", "<= 1.6 x"),
         Figure("call: mutation method in process", mutations, "bare DRF", "<= 1.5 x"),
     ]
-    if full:
-        figures.append(Figure("call: double effects of 10,000 replays", replays, None, "<= 0 double effects"))
-    yield Group(figures)
+    figures += codecs.figures(over_http.LISTED, same_work.page(over_http.LISTED, over_http.ITEMS))
+    with api_server.serving(everywhere) as server:
+        figures += over_http.figures(server, over_http.CALLS * 5 if full else over_http.CALLS)
+        if full:
+            memory = over_http.memory(server)
+            figures += [
+                Figure("call: double effects of 10,000 replays", replays, None, "<= 0 double effects"),
+                Figure("call: memory after 100,000 requests", memory, None, f"<= 1.05 {memory.unit}"),
+            ]
+        yield Group(figures)
 
 
 _rounds = itertools.count()

@@ -54,6 +54,12 @@ def test_a_bar_that_is_not_in_the_stated_form_is_refused(text: str) -> None:
         Bar.parse(text)
 
 
+def test_a_figure_that_is_only_stated_is_judged_by_nothing() -> None:
+    measured = result("stated", 9, 3)
+    assert (measured.ratio, measured.holds, measured.bar) == (3, True, "stated")
+    assert table.rows([measured])[0][-2:] == ["stated", ""]
+
+
 def test_rounds_interleave_the_contestants_and_turn_their_order() -> None:
     log: list[str] = []
     contest([1.0] * 5, [1.0] * 5, log, warm_up=0).run()
