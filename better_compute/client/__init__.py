@@ -9,13 +9,27 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from better_compute.client.errors import ApiError, ConnectionLost, error_types
+from better_compute.client.errors import ApiError, BadAnswer, ConnectionLost, error_types
 from better_compute.client.options import Options
+from better_compute.client.watch import AsyncWatch, Watch
+from better_compute.client.watching import Change, Watching
 
 if TYPE_CHECKING:
     from better_compute.client.transport import AsyncTransport as AsyncTransport, Transport as Transport
 
-__all__ = ["ApiError", "AsyncTransport", "ConnectionLost", "Options", "Transport", "error_types"]
+__all__ = [
+    "ApiError",
+    "AsyncTransport",
+    "AsyncWatch",
+    "BadAnswer",
+    "Change",
+    "ConnectionLost",
+    "Options",
+    "Transport",
+    "Watch",
+    "Watching",
+    "error_types",
+]
 
 
 def __getattr__(name: str) -> Any:

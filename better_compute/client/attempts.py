@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from better_compute.client.errors import ApiError, error_of
+from better_compute.client.errors import ApiError
 from better_compute.client.options import Options
 
 #: Statuses after which the same call may be made again.
@@ -31,7 +31,11 @@ class Call:
     @classmethod
     def of(cls, method: str, input: Any, options: Options, *, mutation: bool) -> Call:
         """Prepare ``plugins.acme.widgets.poke`` with this input; fields that are UNSET are left out."""
-        headers = {"Content-Type": "application/json", "Accept": "application/json, application/problem+json"}
+        headers = {
+            "Content-Type": "application/json",
+            "Accept": "application/json, application/problem+json",
+            "Accept-Encoding": "identity",
+        }
         if mutation and not options.dry_run:
             headers["Idempotency-Key"] = options.idempotency_key or str(uuid.uuid4())
         if options.request_id is not None:
@@ -66,14 +70,3 @@ class Attempts:
             return None
         # Jitter keeps callers that were refused together from coming back together.
         return max(wanted, backoff * (0.5 + random.random() / 2))  # noqa: S311 - no secret
-
-
-def read(status: int, headers: Mapping[str, str], body: bytes, answer: Any) -> Any:
-    """The answer as ``answer``. Raises the ApiError of a refusal."""
-    if status == 200:
-        return msgspec.json.decode(body, type=answer)
-    raise error_of(status, body, _seconds(headers.get("Retry-After")))
-
-
-def _seconds(text: str | None) -> float | None:
-    return float(text) if text is not None and text.isascii() and text.isdigit() else None

@@ -64,6 +64,13 @@ class ConnectionLost(Exception):
     """No answer came, also after the retries. Whether a call without an Idempotency-Key had its effect is unknown."""
 
 
+class BadAnswer(Exception):
+    """What answered is not the API of an installation, or not one that this client knows: no retry mends that.
+
+    Whether a call without an Idempotency-Key had its effect is unknown.
+    """
+
+
 def _type_of(code: ErrorCode) -> type[ApiError]:
     name = "".join(word.capitalize() for word in code.value.split("_"))
     return type(name, (ApiError,), {"code": code.value, "__module__": __name__, "__doc__": f"{code.value}."})
@@ -90,10 +97,13 @@ InternalError = error_types["INTERNAL_ERROR"]
 StorageBusy = error_types["STORAGE_BUSY"]
 
 
-def error_of(status: int, body: bytes, retry_after_s: float | None) -> ApiError:
-    """The exception of an answer that is no success; of one that no server of ours gave, too."""
+def error_of(status: int, body: bytes, retry_after_s: float | None, otherwise: str = "") -> ApiError:
+    """The exception of an answer that is no success; ``otherwise`` tells of one that no server of ours gave."""
     try:
         problem = msgspec.json.decode(body, type=Problem)
-    except msgspec.MsgspecError:
-        problem = Problem(status=status, detail=f"The server answered {status} without a problem document.")
+        # What is retried follows from the status, which a body must not contradict.
+        problem = msgspec.structs.replace(problem, status=status)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        detail = otherwise or f"The server answered {status} without a problem document."
+        problem = Problem(status=status, detail=detail)
     return error_types.get(problem.code, ApiError)(problem, retry_after_s)

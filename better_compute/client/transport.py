@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Final, Self
 
 import httpx
 
-from better_compute.client import attempts
+from better_compute.client import answers, attempts, deadlines
 from better_compute.client.errors import ApiError, ConnectionLost
 from better_compute.client.options import Options
+from better_compute.client.watch import AsyncWatch, Watch
+from better_compute.client.watching import Watching
 
-#: Attempts after the first, and seconds that each may take.
+#: Attempts after the first, and seconds that each may take, from its first byte out to its last byte in.
 RETRIES: Final = 4
 TIMEOUT_S: Final = 30.0
 _DEFAULT: Final = Options()
+_WATCHING: Final = Watching()
 
 
 def _settings(base_url: str, token: str, timeout_s: float) -> dict[str, Any]:
@@ -40,11 +44,24 @@ class Transport:
         A bearer token.
     retries
         Attempts after the first, on lost connections, 429, 502, 503, 504 and a busy Idempotency-Key.
+    timeout_s
+        Seconds that one attempt may take altogether.
+    most_answer_bytes
+        Largest answer that is read.
     """
 
-    def __init__(self, base_url: str, token: str, *, retries: int = RETRIES, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(
+        self,
+        base_url: str,
+        token: str,
+        *,
+        retries: int = RETRIES,
+        timeout_s: float = TIMEOUT_S,
+        most_answer_bytes: int = answers.MOST_BYTES,
+    ) -> None:
         self._http = httpx.Client(**_settings(base_url, token, timeout_s))
-        self._retries = retries
+        deadlines.install(self._http)
+        self._retries, self._timeout_s, self._most_bytes = retries, timeout_s, most_answer_bytes
 
     def call(
         self, method: str, input: Any = None, answer: Any = Any, *, mutation: bool = True, options: Options = _DEFAULT
@@ -57,29 +74,58 @@ class Transport:
             The type of the refusal's code.
         ConnectionLost
             No answer came.
+        BadAnswer
+            What came is no answer of the API.
         """
         call = attempts.Call.of(method, input, options, mutation=mutation)
         counted = attempts.Attempts(self._retries)
-        timeout = httpx.USE_CLIENT_DEFAULT if options.timeout_s is None else options.timeout_s
+        timeout_s = self._timeout_s if options.timeout_s is None else options.timeout_s
         while True:
             refused: ApiError | None = None
             lost: httpx.TransportError | None = None
             try:
-                response = self._http.post(call.path, content=call.body, headers=dict(call.headers), timeout=timeout)
-                return attempts.read(response.status_code, response.headers, response.content, answer)
+                return self._answer("POST", call.path, answer, timeout_s, content=call.body, headers=dict(call.headers))
             except httpx.TransportError as error:
                 lost = error
             except ApiError as error:
                 refused = error
             wait = counted.wait_s(refused)
             if wait is None:
-                raise refused or ConnectionLost(f"{method}: {lost}") from lost
+                raise refused or ConnectionLost(f"{method}: {_told(lost)}") from lost
             time.sleep(wait)
+
+    def _answer(self, verb: str, path: str, answer: Any, timeout_s: float, **sent: Any) -> Any:
+        with deadlines.within(timeout_s), self._http.stream(verb, path, timeout=timeout_s, **sent) as response:
+            answers.require_plain(response.headers, self._most_bytes)
+            body = bytearray()
+            for part in response.iter_raw():
+                body += part
+                if len(body) > self._most_bytes:
+                    raise answers.too_large(self._most_bytes)
+        return answers.read(response.status_code, response.headers, bytes(body), answer)
+
+    def watch(
+        self,
+        method: str,
+        input: Any = None,
+        answer: Any = Any,
+        *,
+        listed: bool = False,
+        identify: Callable[[Any], str] | None = None,
+        watching: Watching = _WATCHING,
+        options: Options = _DEFAULT,
+    ) -> Watch[Any]:
+        """Watch a query: its answers as they change, or with ``listed`` the changes of a list's items."""
+        return Watch(
+            self, method, input or {}, answer, listed=listed, identify=identify, watching=watching, options=options
+        )
 
     def document(self) -> Any:
         """The OpenAPI document of what is hosted."""
-        response = self._http.get("openapi.json")
-        return attempts.read(response.status_code, response.headers, response.content, Any)
+        try:
+            return self._answer("GET", "openapi.json", Any, self._timeout_s, headers={"Accept-Encoding": "identity"})
+        except httpx.TransportError as error:
+            raise ConnectionLost(f"openapi.json: {_told(error)}") from error
 
     def close(self) -> None:
         """Close the connections."""
@@ -95,33 +141,68 @@ class Transport:
 class AsyncTransport:
     """As :class:`Transport`, for ``asyncio``."""
 
-    def __init__(self, base_url: str, token: str, *, retries: int = RETRIES, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(
+        self,
+        base_url: str,
+        token: str,
+        *,
+        retries: int = RETRIES,
+        timeout_s: float = TIMEOUT_S,
+        most_answer_bytes: int = answers.MOST_BYTES,
+    ) -> None:
         self._http = httpx.AsyncClient(**_settings(base_url, token, timeout_s))
-        self._retries = retries
+        self._retries, self._timeout_s, self._most_bytes = retries, timeout_s, most_answer_bytes
 
     async def call(
         self, method: str, input: Any = None, answer: Any = Any, *, mutation: bool = True, options: Options = _DEFAULT
     ) -> Any:
-        """See :meth:`Transport.call`."""
+        """See :meth:`Transport.call`. A cancelled task gives its connection up; its call may have its effect."""
         call = attempts.Call.of(method, input, options, mutation=mutation)
         counted = attempts.Attempts(self._retries)
-        timeout = httpx.USE_CLIENT_DEFAULT if options.timeout_s is None else options.timeout_s
+        timeout_s = self._timeout_s if options.timeout_s is None else options.timeout_s
         while True:
             refused: ApiError | None = None
-            lost: httpx.TransportError | None = None
+            lost: Exception | None = None
             try:
-                response = await self._http.post(
-                    call.path, content=call.body, headers=dict(call.headers), timeout=timeout
-                )
-                return attempts.read(response.status_code, response.headers, response.content, answer)
-            except httpx.TransportError as error:
+                # Not httpx's own limit, which a server that drips bytes never reaches.
+                async with asyncio.timeout(timeout_s):
+                    return await self._answer(call, answer)
+            except (httpx.TransportError, TimeoutError) as error:
                 lost = error
             except ApiError as error:
                 refused = error
             wait = counted.wait_s(refused)
             if wait is None:
-                raise refused or ConnectionLost(f"{method}: {lost}") from lost
+                raise refused or ConnectionLost(f"{method}: {_told(lost)}") from lost
             await asyncio.sleep(wait)
+
+    async def _answer(self, call: attempts.Call, answer: Any) -> Any:
+        async with self._http.stream(
+            "POST", call.path, content=call.body, headers=dict(call.headers), timeout=None
+        ) as response:
+            answers.require_plain(response.headers, self._most_bytes)
+            body = bytearray()
+            async for part in response.aiter_raw():
+                body += part
+                if len(body) > self._most_bytes:
+                    raise answers.too_large(self._most_bytes)
+        return answers.read(response.status_code, response.headers, bytes(body), answer)
+
+    def watch(
+        self,
+        method: str,
+        input: Any = None,
+        answer: Any = Any,
+        *,
+        listed: bool = False,
+        identify: Callable[[Any], str] | None = None,
+        watching: Watching = _WATCHING,
+        options: Options = _DEFAULT,
+    ) -> AsyncWatch[Any]:
+        """See :meth:`Transport.watch`."""
+        return AsyncWatch(
+            self, method, input or {}, answer, listed=listed, identify=identify, watching=watching, options=options
+        )
 
     async def close(self) -> None:
         """Close the connections."""
@@ -132,3 +213,8 @@ class AsyncTransport:
 
     async def __aexit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
         await self.close()
+
+
+def _told(error: Exception | None) -> str:
+    # Some of httpx's and asyncio's have no text.
+    return str(error) or ("the attempt took too long" if isinstance(error, TimeoutError) else type(error).__name__)

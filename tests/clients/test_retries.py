@@ -2,53 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import threading
 import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
 
 import pytest
 
 from better_compute.client import ApiError, ConnectionLost, Options, Transport, attempts
-
-Scripted = tuple[int, dict[str, str], Any]
-
-
-class Server:
-    """Answers by a script, and keeps the headers of each request. A status of 0 hangs up."""
-
-    def __init__(self) -> None:
-        self.script: list[Scripted] = []
-        self.seen: list[dict[str, str]] = []
-        server = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                self.rfile.read(int(self.headers["Content-Length"]))
-                server.seen.append(dict(self.headers))
-                status, headers, body = server.script.pop(0)
-                if status == 0:
-                    self.close_connection = True
-                    return
-                self.send_response(status)
-                text = body if isinstance(body, bytes) else json.dumps(body).encode()
-                for name, value in {"Content-Length": str(len(text)), **headers}.items():
-                    self.send_header(name, value)
-                self.end_headers()
-                self.wfile.write(text)
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._http.server_port}"
-        threading.Thread(target=self._http.serve_forever, daemon=True).start()
-
-    def stop(self) -> None:
-        self._http.shutdown()
-        self._http.server_close()
+from tests.clients.scripted import OK, Scripted, Server, problem
 
 
 @pytest.fixture
@@ -63,13 +23,6 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 def transport(server: Server) -> Iterator[Transport]:
     with Transport(server.url, "token", retries=2) as made:
         yield made
-
-
-def problem(code: str, status: int, **members: Any) -> Scripted:
-    return status, {}, {"code": code, "status": status, "detail": "d", **members}
-
-
-OK: Scripted = (200, {}, {"done": True})
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from better_compute.envelope.clients import surface
 from better_compute.envelope.clients.surface import Field, Group, Method, Schema, Surface, Type
 
 _SIMPLE: Final = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
-_TAKEN: Final = frozenset({"self", "options", "cursor_"})
+_TAKEN: Final = frozenset({"self", "options", "watching", "identify", "cursor_"})
 _HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 _HEAD: Final = '''\
@@ -21,13 +21,13 @@ _HEAD: Final = '''\
 from __future__ import annotations
 
 import builtins
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from better_compute.client import AsyncTransport, Options, Transport
+from better_compute.client import AsyncTransport, AsyncWatch, Change, Options, Transport, Watch, Watching
 '''
 
 
@@ -105,6 +105,8 @@ def _group(offered: Surface, group: Group, *, asynchronous: bool) -> str:
         lines += ["", *_method(offered, method, asynchronous=asynchronous)]
         if method.item is not None:
             lines += ["", *_iterator(offered, method, method.item, asynchronous=asynchronous)]
+        if not method.mutation:
+            lines += ["", *_watch(offered, method, asynchronous=asynchronous)]
     return "\n".join(lines) + "\n"
 
 
@@ -113,8 +115,7 @@ def _method(offered: Surface, method: Method, *, asynchronous: bool) -> Iterator
     answer = _annotation(offered, method.answer, lenient=True)
     yield f"    {define} {snake(method.name)}({_parameters(offered, method)}) -> {answer}:"
     yield f'        """{"Deprecated. " if method.deprecated else ""}{_doc(method.summary or method.dotted)}"""'
-    members = ", ".join(f"{each.name!r}: {snake(each.name)}" for each in method.fields)
-    yield f"        input: builtins.dict[str, Any] = {{{members}}}"
+    yield f"        input: builtins.dict[str, Any] = {_input(method)}"
     yield f"        answer: {answer} = {wait}self.transport.call("
     yield f"            {method.dotted!r}, input, {answer}, mutation={method.mutation}, options=options"
     yield "        )"
@@ -137,15 +138,42 @@ def _iterator(offered: Surface, method: Method, item: Schema, *, asynchronous: b
     yield "            cursor = page.next_cursor"
 
 
-def _parameters(offered: Surface, method: Method, *, but: str = "") -> str:
-    parameters = ["self", "*"]
+def _watch(offered: Surface, method: Method, *, asynchronous: bool) -> Iterator[str]:
+    kind = "AsyncWatch" if asynchronous else "Watch"
+    answer = _annotation(offered, method.answer, lenient=True)
+    shown, given, more = answer, "", ""
+    if method.item is not None:
+        item = _annotation(offered, method.item, lenient=True)
+        shown, more = f"Change[{item}]", ", listed=True, identify=identify"
+        given = f"identify: Callable[[{item}], str]"
+        if offered.has_id(method.item):
+            given += " | None = None"
+    parameters = _parameters(offered, method, but="cursor" if method.item is not None else "", more=given)
+    yield f"    def {snake(method.name)}_watch({parameters}) -> {kind}[{shown}]:"
+    told = "Changes of the items" if method.item is not None else "The answers"
+    yield f'        """{told} of `{snake(method.name)}`, as they come."""'
+    yield f"        input: builtins.dict[str, Any] = {_input(method, but='cursor' if method.item is not None else '')}"
+    yield f"        return {kind}("
+    yield f"            self.transport, {method.dotted!r}, input, {answer}{more}, watching=watching, options=options"
+    yield "        )"
+
+
+def _input(method: Method, *, but: str = "") -> str:
+    members = ", ".join(f"{each.name!r}: {snake(each.name)}" for each in method.fields if each.name != but)
+    return f"{{{members}}}"
+
+
+def _parameters(offered: Surface, method: Method, *, but: str = "", more: str | None = None) -> str:
+    """The parameters of a method; ``more`` is None for one that is no watch."""
+    parameters = ["self", "*", *filter(None, [more])]
     for each in method.fields:
         if each.name == but:
             continue
         annotation = _annotation(offered, each.schema, lenient=False)
         optional = "" if each.required else " | UnsetType = UNSET"
         parameters.append(f"{snake(each.name)}: {annotation}{optional}")
-    return ", ".join([*parameters, "options: Options = Options()"])
+    watching = [] if more is None else ["watching: Watching = Watching()"]
+    return ", ".join([*parameters, *watching, "options: Options = Options()"])
 
 
 def _doc(text: str) -> str:

@@ -10,6 +10,21 @@ from typing import Any, Final
 Schema = Mapping[str, Any]
 
 _DROPPED: Final = frozenset({"compute_modules", "better_compute", "api"})
+#: Names that the clients have already.
+_RESERVED: Final = frozenset(
+    {
+        "Any",
+        "ApiError",
+        "AsyncClient",
+        "AsyncTransport",
+        "AsyncWatch",
+        "BadAnswer",
+        "Change",
+        "Client",
+        "ConnectionLost",
+    }
+    | {"ErrorCode", "Identified", "Literal", "Options", "Problem", "Settings", "Transport", "Watch", "Watching"}
+)
 _WORD: Final = re.compile(r"[A-Za-z0-9]+")
 
 
@@ -69,6 +84,12 @@ class Surface:
     types: tuple[Type, ...]
     root: Group
     names: Mapping[str, str]
+    #: Names of the components whose objects have a text called ``id``.
+    identified: frozenset[str]
+
+    def has_id(self, schema: Schema) -> bool:
+        """Whether an item says itself what tells it apart."""
+        return _name_of(schema) in self.identified
 
     def type_name(self, ref: str) -> str:
         """The name of the type that a ``$ref`` points at."""
@@ -98,7 +119,10 @@ def read(document: Schema) -> Surface:
         for step in method.dotted.split(".")[:-1]:
             place = place.groups.setdefault(step, Group(step, (*place.path, step)))
         place.methods.append(method)
-    return Surface(types, root, names)
+    identified = frozenset(
+        name for name, schema in schemas.items() if schema.get("properties", {}).get("id", {}).get("type") == "string"
+    )
+    return Surface(types, root, names, identified)
 
 
 def _method(path: str, operation: Schema, schemas: Mapping[str, Schema]) -> Method:
@@ -152,7 +176,8 @@ def _names(components: list[str]) -> dict[str, str]:
     for component in components:
         parts = component.split(".")
         short = _camel([part for part in parts if part not in _DROPPED])
-        names[component] = short if short not in names.values() else _camel(parts)
+        free = short not in names.values() and short not in _RESERVED
+        names[component] = short if free else f"{_camel(parts)}{'_' if len(parts) == 1 else ''}"
     return names
 
 

@@ -99,14 +99,39 @@ def _method(offered: Surface, method: Method) -> Iterator[str]:
     mutation = json.dumps(method.mutation)
     yield f"    return this.#transport.call({json.dumps(method.dotted)}, input, {mutation}, options);"
     yield "  }"
-    if method.item is None:
-        return
-    item = _annotation(offered, method.item, lenient=True)
+    if method.item is not None:
+        yield from _list(offered, method, method.item, optional)
+    elif not method.mutation:
+        yield f"  /** The answers of `{method.name}`, as they come. */"
+        given = f"input: {{ {members} }}{optional}, watching?: Watching, options?: Options"
+        yield f"  {method.name}Watch({given}): Watch<{answer}> {{"
+        named = json.dumps(method.dotted)
+        yield f"    return new Watch(this.#transport, {named}, input, undefined, watching, options);"
+        yield "  }"
+
+
+def _list(offered: Surface, method: Method, item_schema: Schema, optional: str) -> Iterator[str]:
+    """What goes through the pages of a list, and what watches it."""
+    item = _annotation(offered, item_schema, lenient=True)
     members = "; ".join(_member(offered, each, lenient=False) for each in method.fields if each.name != "cursor")
     yield f"  /** Every item of `{method.name}`, page after page. */"
     given = f"input: {{ {members} }}{optional}, options?: Options"
     yield f"  {method.name}All({given}): AsyncGenerator<{item}, void, undefined> {{"
     yield f"    return this.#transport.pages({json.dumps(method.dotted)}, input, options);"
+    yield "  }"
+    yield f"  /** Changes of the items of `{method.name}`, as they come. */"
+    if offered.has_id(item_schema):
+        watching, identify = (
+            f"watching: Partial<Identified<{item}>> = {{}}",
+            f"watching.identify ?? ((item: {item}) => item.id)",
+        )
+    else:
+        watching, identify = f"watching: Identified<{item}>", "watching.identify"
+    # An optional parameter cannot stand before one that is not.
+    given = f"input: {{ {members} }}{optional if offered.has_id(item_schema) else ''}, {watching}, options?: Options"
+    yield f"  {method.name}Watch({given}): Watch<Change<{item}>> {{"
+    named = json.dumps(method.dotted)
+    yield f"    return new Watch(this.#transport, {named}, input, {identify}, watching, options);"
     yield "  }"
 
 
