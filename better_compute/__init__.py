@@ -67,6 +67,7 @@ if TYPE_CHECKING:
         Principal as Principal,
         ReconcileContext as ReconcileContext,
         TenantHook as TenantHook,
+        TenantStanding as TenantStanding,
     )
     from better_compute.contract.reconcilers import (
         DONE as DONE,
@@ -133,6 +134,7 @@ _HOME = {
         "Principal",
         "ReconcileContext",
         "TenantHook",
+        "TenantStanding",
     ),
     "better_compute.contract.reconcilers": (
         "DONE",

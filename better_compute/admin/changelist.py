@@ -32,6 +32,7 @@ class WindowChangeList(ChangeList):
         start = (self.page_num - 1) * self.list_per_page
         window = list(self.queryset[start : start + self.list_per_page + 1])
         self.result_list = window[: self.list_per_page]
+        self.model_admin.prepare(self.result_list)
         self.result_count = len(self.result_list)
         self.has_next_page = len(window) > self.list_per_page
         self.full_result_count = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 from django.contrib.admin import ModelAdmin, SimpleListFilter
@@ -50,6 +50,17 @@ class ExactFilter(SimpleListFilter):
         """Rows whose column equals the chosen value."""
         value = self.value()
         return queryset.filter(**{self.column: value}) if value else queryset
+
+
+def exactly(column: str, title: str, parameter: str, choices: Sequence[str] = ()) -> type[ExactFilter]:
+    """An :class:`ExactFilter` of a column that offers ``choices``."""
+    members = {
+        "column": column,
+        "title": title,
+        "parameter_name": parameter,
+        "known": lambda self: list(choices),
+    }
+    return type("ChosenFilter", (ExactFilter,), members)
 
 
 class KindFilter(ExactFilter):

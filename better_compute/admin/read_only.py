@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 from urllib.parse import urlencode
 
 from django.contrib import admin
@@ -20,6 +20,9 @@ from django.utils.safestring import SafeString
 from better_compute.admin import ages
 from better_compute.admin.changelist import WindowChangeList
 from better_compute.admin.failure import finding_of
+from better_compute.admin.filters import ExactFilter, exactly
+from better_compute.envelope.authorize import tenants_allowed
+from better_compute.envelope.identity import session_principal
 from better_compute.store import overview
 from better_compute.store.clock import ComputeNow
 
@@ -49,6 +52,10 @@ class ReadOnlyAdmin(_ModelAdmin):
     actions: Any = None
     #: What an empty list says: why it is empty, or what would fill it.
     empty_text = "Nothing here."
+    #: Column of the tenant that a row belongs to, and the action that reading it is; then only rows of tenants in which
+    #: the session may do that action are there, as over REST. Without them the page's view permission shows every row.
+    tenant_column = ""
+    read_action = ""
     change_list_template = "compute/change_list.html"
     change_form_template = "compute/change_form.html"
     show_full_result_count = False
@@ -84,7 +91,20 @@ class ReadOnlyAdmin(_ModelAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         """All rows, each with the time of the database at which it was read."""
         rows: QuerySet[Any] = self.model._default_manager.annotate(read_at=ComputeNow())
-        return rows
+        if not self.read_action:
+            return rows
+        allowed = tenants_allowed(session_principal(request.user), self.read_action)
+        return rows if allowed is None else rows.filter(**{f"{self.tenant_column}__in": allowed})
+
+    def prepare(self, rows: list[Any]) -> None:
+        """Read at once what the columns of ``rows`` need beside them; nothing by default."""
+
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
+        """The row, prepared; None for one that is not there for this session."""
+        found = super().get_object(request, object_id, from_field)
+        if found is not None:
+            self.prepare([found])
+        return found
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[WindowChangeList]:
         """The list that never counts."""
@@ -136,6 +156,37 @@ class ReadOnlyAdmin(_ModelAdmin):
     def list_url(self, **query: object) -> str:
         """Address of this list, filtered."""
         return list_url(self.admin_site, self.model, **query)
+
+    # For pages of modules, which import only public names.
+
+    @staticmethod
+    def moment(field: str, description: str = "") -> Callable[[ReadOnlyAdmin, Any], object]:
+        """A column that shows a timestamp field as an age with the timestamp beside it."""
+        return moment(field, description)
+
+    @staticmethod
+    def mark(word: str, tone: Tone = "quiet") -> SafeString:
+        """A word that tells a state, as a badge."""
+        return mark(word, tone)
+
+    @staticmethod
+    def outside_atomic_requests(view: _View) -> _View:
+        """Keep a host's ATOMIC_REQUESTS off a view: a call opens a transaction of its own."""
+        return outside_atomic_requests(view)
+
+    @staticmethod
+    def exactly(column: str, title: str = "", parameter: str = "", choices: Sequence[str] = ()) -> type[ExactFilter]:
+        """A filter for one value of a column, offered among ``choices`` or chosen by a link."""
+        return exactly(column, title or column, parameter or column, choices)
+
+
+#: What a word that tells a state says to an operator, for its colour.
+Tone = Literal["good", "info", "warn", "bad", "quiet"]
+
+
+def mark(word: str, tone: Tone = "quiet") -> SafeString:
+    """A word that tells a state, as a badge."""
+    return format_html('<span class="compute-mark compute-{}">{}</span>', tone, word)
 
 
 def list_url(site: admin.AdminSite, model: type[Model], **query: object) -> str:

@@ -231,11 +231,27 @@ class Decision:
 
 
 class Authorizer(Protocol):
-    """Who may do what. Default deny: anything not allowed is refused."""
+    """Who may do what. Default deny: anything not allowed is refused.
+
+    One may also have ``tenants_allowed(principal, action)``, which answers the tenants in which it would allow the
+    action on the tenant as a whole, or None for every one; lists of the admin are read by it.
+    """
 
     def authorize(self, principal: Principal, action: str, resource: Resource, tenant_id: str | None) -> Decision:
         """Judge ``action`` on ``resource``, which ``tenant_id`` owns (None: the installation itself)."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class TenantStanding:
+    """What was last said of a tenant; of one that is being deleted, how far its teardown is."""
+
+    state: str
+    reason: str
+    since: datetime
+    passes: int = 0
+    #: The modules that had not let go of it in the last pass.
+    blocked_by: tuple[str, ...] = ()
 
 
 class Tenants(Protocol):
@@ -285,6 +301,10 @@ class Tenants(Protocol):
 
     def blocked_by(self, tenant_id: str) -> Sequence[str]:
         """The modules that had not let go of the tenant in the last pass of its teardown."""
+        ...
+
+    def standings(self, tenant_ids: Sequence[str]) -> Mapping[str, TenantStanding]:
+        """What was said of each of these tenants, in one statement; one that is missing is active."""
         ...
 
 

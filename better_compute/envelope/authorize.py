@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Collection
 from functools import cache
 from typing import Any, Final
 
@@ -48,6 +49,31 @@ class DjangoPermissions:
         if not user.has_perm(f"compute.{codename(action)}"):
             return Decision(False, reason="PERMISSION_MISSING")
         return Decision(True)
+
+    def tenants_allowed(self, principal: Principal, action: str) -> Collection[str] | None:
+        """Where :meth:`authorize` would allow ``action`` on a tenant as a whole; None for everywhere."""
+        own = None if principal.tenant_id is None else (principal.tenant_id,)
+        if principal.kind == "internal" and principal.user is None:
+            return own
+        user = _unremembered(principal.user)
+        if user is None or not user.is_active or not user.has_perm(f"compute.{codename(action)}"):
+            return ()
+        return own if own is not None or user.has_perm(ANY_TENANT) else ()
+
+
+def tenants_allowed(principal: Principal, action: str) -> Collection[str] | None:
+    """The tenants in which ``principal`` may do ``action``, for lists that are read by tenant; None for every one.
+
+    An authorizer tells with a method of this name. One without it is asked about the installation: who may do the
+    action there may see every tenant's rows in such a list, and others see none.
+    """
+    chosen = authorizer()
+    tell = getattr(chosen, "tenants_allowed", None)
+    if tell is not None:
+        found: Collection[str] | None = tell(principal, action)
+        return found
+    installation = Resource("system", "installation")
+    return None if chosen.authorize(principal, action, installation, None).allowed else ()
 
 
 def _unremembered(user: Any) -> Any:

@@ -29,6 +29,19 @@ class Grants:
         verdict = judge(reading.facts, question(ctx, principal, action, resource, tenant_id, reading.at))
         return Decision(verdict.allowed, visible=verdict.visible or tenant_id is None, reason=verdict.reason)
 
+    def tenants_allowed(self, principal: Principal, action: str) -> frozenset[str] | None:
+        """Where :meth:`authorize` would allow the action on the tenant as a whole; None for every tenant."""
+        if principal.kind == "internal" and principal.user is None and not principal.acts_for:
+            return None if principal.tenant_id is None else frozenset({principal.tenant_id})
+        if principal.user is not None and not principal.user.is_active:
+            return frozenset()
+        ctx = compute.context("iam")
+        reading = projection.read(ctx)
+        tenants = reading.facts.tenants
+        asked = ((id, question(ctx, principal, action, whole(id), id, reading.at)) for id in tenants)
+        allowed = frozenset(id for id, each in asked if judge(reading.facts, each).allowed)
+        return None if len(allowed) == len(tenants) else allowed
+
 
 def question(
     ctx: ModuleContext, principal: Principal, action: str, resource: Resource, tenant_id: str | None, at: datetime

@@ -5,9 +5,14 @@ from __future__ import annotations
 import uuid
 
 from django.db import models
-from django.db.models import Q, Value
+from django.db.models import Func, Q, TextField, Value
+from django.db.models.functions import Cast, Collate
 
 from better_compute import ComputeNow
+
+#: A tenant's path as text: without its closing bracket it begins those of the tenants below it, and so sorts right
+#: before them.
+PATH_TEXT = Collate(Func(Cast("path", TextField()), Value(-1), function="LEFT", output_field=TextField()), "C")
 
 #: Deepest that a tenant may stand; the root's depth is 1.
 MAX_DEPTH = 8
@@ -48,7 +53,10 @@ class TenantNode(models.Model):
             ),
             models.CheckConstraint(condition=Q(depth__lte=MAX_DEPTH), name="compute_iam_tenants_depth"),
         )
-        indexes = (models.Index(fields=("version",), name="compute_iam_tenants_version"),)
+        indexes = (
+            models.Index(fields=("version",), name="compute_iam_tenants_version"),
+            models.Index(PATH_TEXT, name="compute_iam_tenants_place"),
+        )
 
     def __str__(self) -> str:
         return self.id
@@ -144,6 +152,8 @@ class GrantRow(models.Model):
             models.Index(fields=("version",), name="compute_iam_grants_version"),
             models.Index(fields=("tenant_id", "id"), name="compute_iam_grants_tenant"),
             models.Index(fields=("principal_id",), name="compute_iam_grants_principal"),
+            # The log of broken glass: few rows among many.
+            models.Index(fields=("version",), condition=Q(break_glass=True), name="compute_iam_grants_glass"),
         )
 
     def __str__(self) -> str:
@@ -180,7 +190,10 @@ class ScopedToken(models.Model):
         db_table = "compute_iam_tokens"
         verbose_name = "scoped token"
         default_permissions = ("view",)
-        indexes = (models.Index(fields=("home_tenant_id", "id"), name="compute_iam_tokens_tenant"),)
+        indexes = (
+            models.Index(fields=("home_tenant_id", "id"), name="compute_iam_tokens_tenant"),
+            models.Index(fields=("created_at",), name="compute_iam_tokens_created"),
+        )
 
     def __str__(self) -> str:
         return f"{self.label} ({self.hint}...)"

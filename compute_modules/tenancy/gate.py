@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set as AbstractSet
+from collections.abc import Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import msgspec
 
-from better_compute import ComputeError, ErrorCode, Expression, ModuleContext
+from better_compute import ComputeError, ErrorCode, Expression, ModuleContext, TenantStanding
 
 from . import records, states
 from .states import State, Verb
@@ -78,6 +78,20 @@ class TenantsPort:
     def blocked_by(self, tenant_id: str) -> Sequence[str]:
         """The modules of the last pass's blockers."""
         return [blocker.module for blocker in records.read(self.ctx, tenant_id).blockers]
+
+    def standings(self, tenant_ids: Sequence[str]) -> Mapping[str, TenantStanding]:
+        """The rows of several tenants."""
+        return {
+            record.tenant_id: TenantStanding(
+                state=record.state.value,
+                reason=record.reason,
+                since=record.changed_at,
+                passes=record.passes,
+                blocked_by=tuple(blocker.module for blocker in record.blockers),
+            )
+            for record in records.several(self.ctx, tenant_ids)
+            if record.changed_at is not None
+        }
 
     def _admission(self, tenant_id: str, *, hold: bool) -> Expression:
         tree = self.ctx.hosted.port("tenant-tree")

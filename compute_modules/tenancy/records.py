@@ -48,6 +48,15 @@ def read(ctx: ModuleContext, tenant_id: str, *, lock: bool = False) -> Record:
     return _record(rows.rows[0]) if rows.rows else Record(tenant_id)
 
 
+def several(ctx: ModuleContext, tenant_ids: Sequence[str]) -> list[Record]:
+    """The rows of those of these tenants that have one."""
+    rows = ctx.sql.query(
+        f"SELECT {_COLUMNS} FROM compute_tenant_states WHERE tenant_id = ANY(%s::text[])",  # noqa: S608
+        [list(tenant_ids)],
+    )
+    return [_record(row) for row in rows.rows]
+
+
 def page(ctx: ModuleContext, *, state: State | None, after: str, limit: int) -> list[Record]:
     """Up to ``limit`` rows whose tenant's id is greater than ``after``, in code-point order."""
     only = " AND state = %s" if state else ""
