@@ -103,6 +103,32 @@ def test_depth_64_is_accepted_and_65_is_not() -> None:
     assert "64" in refusal(nested(65)).message
 
 
+nests = st.recursive(
+    st.sampled_from(["1", '"[{"', '"\\\\]"']),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3).map(lambda each: f"[{','.join(each)}]"),
+        st.lists(inner, max_size=3).map(
+            lambda each: "{" + ",".join(f'"{n}":{one}' for n, one in enumerate(each)) + "}"
+        ),
+    ),
+)
+
+
+def depth_of(value: Any) -> int:
+    members = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    return 0 if members is None else 1 + max(map(depth_of, members), default=0)
+
+
+@given(nests, st.integers(0, 70), st.lists(st.booleans(), min_size=70, max_size=70), st.integers(0, 70))
+def test_depth_is_counted_exactly(nest: str, around: int, kinds: list[bool], beside: int) -> None:
+    for array in kinds[:around]:
+        nest = f"[{nest}]" if array else f'{{"a":{nest}}}'
+    text = f'{{"tenantId":"t","anything":[{nest}{",[]" * beside}]}}'
+    deep = depth_of(json.loads(text)) > codec.MAX_DEPTH
+    with pytest.raises(ComputeError, match="deeper") if deep else contextlib.nullcontext():
+        codec.decode_body(Shape, text.encode())
+
+
 def test_many_shallow_brackets_and_brackets_in_text_are_no_depth() -> None:
     body = json.dumps({"tenantId": "[" * 500 + '\\"{', "tags": ["[]"] * 200, "anything": [[]] * 1000}).encode()
     assert codec.decode_body(Shape, body).tags[0] == "[]"
