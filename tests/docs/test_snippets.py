@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from django.contrib.auth import get_user_model
 
 from better_compute import testing
+from better_compute.testing.member import SimulatedMember
 
 from .snippets import DOCS, pages, snippets
 
@@ -33,13 +35,21 @@ def clock_put_back() -> Iterator[None]:
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("page", of("python"), ids=name)
-def test_the_python_of_a_page_runs_as_it_stands(page: Path, clock_put_back: None) -> None:
-    given: dict[str, Any] = {"superuser": get_user_model().objects.create_superuser("ops", password="secret")}
+def test_the_python_of_a_page_runs_as_it_stands(
+    page: Path, clock_put_back: None, simulated_member: Callable[..., SimulatedMember]
+) -> None:
+    given: dict[str, Any] = {
+        "superuser": get_user_model().objects.create_superuser("ops", password="secret"),
+        "simulated_member": simulated_member,
+    }
     for snippet in snippets(page):
         if snippet.language == "python":
             # Line numbers of a failure are those of the page.
             source = "\n" * (snippet.line - 1) + snippet.code
             exec(compile(source, str(page), "exec"), given)  # noqa: S102 - the book's own code
+    for name, test in list(given.items()):
+        if name.startswith("test_"):
+            test(**{parameter: given[parameter] for parameter in signature(test).parameters})
 
 
 @pytest.mark.django_db
