@@ -6,8 +6,11 @@ what it saw; the exit code is 0 when every step saw what it must.
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -29,6 +32,8 @@ POLL_SECONDS = 0.05
 EAST, WEST = "acme-east", "acme-west"
 POKE = "plugins/acme/widgets/poke"
 KIND = "acme.widgets"
+#: Widgets of a tenant whose teardown is watched: several bounded steps.
+MANY = 450
 
 #: What one call may leave: the widget's row, its event, the tenant's work item. Each with its transaction.
 TRACES = """
@@ -258,6 +263,113 @@ def doctor(here: Installation) -> str:
     return f"ok, {len(report['findings'])} findings from the command, {len(served.json()['findings'])} over HTTP"
 
 
+def torn_down(here: Installation) -> str:
+    """Of two tenants one is deleted: its teardown is watched to the end, and the other keeps everything."""
+    mark = uuid4().hex[:8]
+    gone, stays = f"gone-{mark}", f"stays-{mark}"
+    token = here.login["installation_token"]
+    for tenant in (gone, stays):
+        place = {"parentId": "root", "tenantId": tenant, "kind": "organisation", "name": tenant}
+        made = here.call("tenantTree/create", place, token)
+        must(made.status_code == 200, f"tenantTree/create answered {made.status_code} {made.text}")
+        here.owner.execute(
+            "INSERT INTO plg_acme_widget (id, tenant_id) SELECT %s || '-' || n, %s FROM generate_series(1, %s) AS n",
+            [tenant, tenant, MANY],
+        )
+    answer = here.call("tenants/delete", {"tenantId": gone, "reason": "the demo is over"}, token)
+    must(answer.status_code == 200, f"tenants/delete answered {answer.status_code} {answer.text}")
+    late = here.call(POKE, {"tenantId": gone, "widgetId": f"late-{mark}"}, token)
+    must(late.status_code == 409, f"a call on the dying tenant answered {late.status_code} {late.text}")
+    seen: list[str] = []
+
+    def ended() -> dict[str, Any] | None:
+        status: dict[str, Any] = here.call("tenants/deletionStatus", {"tenantId": gone}, token).json()
+        left = widgets_of(here, gone)
+        waits = ", ".join(blocker["module"] for blocker in status["blockers"]) or "nobody"
+        line = f"{status['phase']}, pass {status['passes']}, {left} widgets left, waits for {waits}"
+        if line not in seen:
+            seen.append(line)
+        return status if status["phase"] == "torn_down" else None
+
+    status = eventually(ended, f"the end of {gone}")
+    told = here.one(
+        "SELECT count(*) AS n FROM compute_outbox WHERE type = 'tenant.torn-down' AND tenant_id = %s", [gone]
+    )
+    must(told == {"n": 1}, f"tenant.torn-down was told {told} times")
+    must((widgets_of(here, gone), widgets_of(here, stays)) == (0, MANY), "the wrong widgets are left")
+    for line in [*seen[:4], *(["..."] if len(seen) > 5 else []), *seen[4:][-1:]]:
+        print(f"        {line}")
+    return (
+        f"{gone} and its {MANY} widgets are gone after {status['passes']} passes, tenant.torn-down was told once; "
+        f"a call meanwhile met 409 {late.json()['reason']}; {stays} keeps its {MANY}"
+    )
+
+
+def widgets_of(here: Installation, tenant: str) -> int:
+    """How many widgets a tenant has."""
+    row = here.one("SELECT count(*) AS n FROM plg_acme_widget WHERE tenant_id = %s", [tenant])
+    return int(row["n"]) if row else 0
+
+
+def logged_in(here: Installation) -> str:
+    """People of an identity provider log in there and call here, as far as their groups and grants reach."""
+    issuer = os.environ["COMPUTE_DEV_IDENTITY_URL"]
+    mary, ben = login_at(issuer, "mary"), login_at(issuer, "ben")
+    count = "plugins/acme/widgets/count"
+    seen = [
+        here.call(count, {"tenantId": tenant}, token).status_code for token in (mary, ben) for tenant in (EAST, WEST)
+    ]
+    must(seen == [200, 404, 404, 404], f"mary in {EAST} and {WEST}, then ben: {seen}")
+    token = here.login["installation_token"]
+    wanted = {"tenantId": WEST, "principal": "external/dev/ben", "role": "viewer"}
+    given = here.call("grants/create", wanted, token)
+    must(given.status_code == 200, f"grants/create answered {given.status_code} {given.text}")
+    granted = here.call(count, {"tenantId": WEST}, ben).status_code
+    here.call("grants/revoke", {"grantId": given.json()["id"]}, token)
+    revoked = here.call(count, {"tenantId": WEST}, ben).status_code
+    must((granted, revoked) == (200, 404), f"ben with a grant: {granted}, after it was revoked: {revoked}")
+    header, payload, _ = mary.split(".")
+    forged = here.call(count, {"tenantId": EAST}, f"{header}.{payload}.AAAA")
+    must(forged.status_code == 401, f"a forged token answered {forged.status_code}")
+    return (
+        f"mary's group reads {EAST} and not {WEST}; ben reads neither, {WEST} with a grant, and at the request after "
+        f"its revocation {revoked}; a forged signature {forged.status_code} {forged.json()['reason']}"
+    )
+
+
+def login_at(issuer: str, person: str) -> str:
+    """The authorization code flow with PKCE, as a browser and its application walk it."""
+    verifier = secrets.token_urlsafe(48)
+    digest = hashlib.sha256(verifier.encode()).digest()
+    back, state = "http://127.0.0.1/back", secrets.token_urlsafe(12)
+    with httpx.Client(timeout=WAIT_SECONDS) as browser:
+        found = browser.get(f"{issuer}/.well-known/openid-configuration").json()
+        asked = {
+            "client_id": "example",
+            "response_type": "code",
+            "redirect_uri": back,
+            "state": state,
+            "code_challenge": base64.urlsafe_b64encode(digest).rstrip(b"=").decode(),
+            "code_challenge_method": "S256",
+        }
+        form = {"username": person, "password": person}
+        answer = browser.post(found["authorization_endpoint"], params=asked, data=form)
+        must(answer.status_code == 303, f"the login answered {answer.status_code}")
+        back_with = httpx.URL(answer.headers["Location"]).params
+        must(back_with["state"] == state, "the answer is not to this login")
+        redeem = {
+            "grant_type": "authorization_code",
+            "client_id": "example",
+            "code": back_with["code"],
+            "redirect_uri": back,
+            "code_verifier": verifier,
+        }
+        token = browser.post(found["token_endpoint"], data=redeem)
+        must(token.status_code == 200, f"the code was answered {token.status_code}")
+        must(browser.post(found["token_endpoint"], data=redeem).status_code == 400, "a code can be redeemed twice")
+    return str(token.json()["access_token"])
+
+
 STEPS: tuple[Callable[[Installation], str], ...] = (
     versions,
     worker_holds_the_lease,
@@ -267,6 +379,8 @@ STEPS: tuple[Callable[[Installation], str], ...] = (
     refused_twice,
     cut_down,
     periodic_key,
+    torn_down,
+    logged_in,
     doctor,
 )
 

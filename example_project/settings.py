@@ -2,7 +2,7 @@
 
 Read from the environment: ``DATABASE_URL`` (serves), ``OWNER_DATABASE_URL`` (migrates, when another role does),
 ``COMPUTE_APP_ROLE`` (the role that serves, granted by ``compute_migrate``), ``CELERY_BROKER_URL``, ``SECRET_KEY``,
-``ALLOWED_HOSTS`` and ``LOG_LEVEL``.
+``ALLOWED_HOSTS``, ``LOG_LEVEL`` and ``COMPUTE_DEV_IDENTITY_URL`` (an identity provider, which ``compute_dev`` runs).
 """
 
 import os
@@ -101,7 +101,26 @@ TEMPLATES = [
 ]
 
 DATABASES = {"default": database(os.environ.get("DATABASE_URL", "postgresql:///better_compute"))}
-COMPUTE: dict[str, Any] = {"APP_ROLE": os.environ.get("COMPUTE_APP_ROLE", "")}
+COMPUTE: dict[str, Any] = {
+    "APP_ROLE": os.environ.get("COMPUTE_APP_ROLE", ""),
+    # Without this line Django's permissions decide.
+    "IAM": "compute_modules.iam.authorizer.Grants",
+}
+if "COMPUTE_DEV_IDENTITY_URL" in os.environ:
+    COMPUTE["iam"] = {
+        "PROVIDERS": [
+            {
+                "NAME": "dev",
+                "ISSUER": os.environ["COMPUTE_DEV_IDENTITY_URL"],
+                "AUDIENCE": "better-compute",
+                "CLAIM_GRANTS": [
+                    {"CLAIM": "groups", "VALUE": "acme-operators", "TENANT": "acme-east", "ROLE": "operator"}
+                ],
+            }
+        ]
+    }
+#: What ``compute_dev`` runs beside the API: name -> a module that serves on the port it is given.
+COMPUTE_DEV_BESIDE = {"identity": "example_project.identity_provider"}
 if "OWNER_DATABASE_URL" in os.environ:
     DATABASES["owner"] = database(os.environ["OWNER_DATABASE_URL"])
     COMPUTE["MIGRATION_DATABASE"] = "owner"

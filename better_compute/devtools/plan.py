@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, field
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,9 @@ class Project:
     wsgi: str
     #: What ``celery -A`` takes.
     celery: str
+    #: What runs beside the API: name -> a module that serves HTTP on the port it is given. Every process finds its
+    #: address in ``COMPUTE_DEV_<NAME>_URL``.
+    beside: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +67,17 @@ def make(project: Project, place: Place, port: int, progress: Callable[[str], No
     def url() -> str:
         return f"http://{LOOPBACK}:{listen()}"
 
+    @cache
+    def beside(name: str) -> int:
+        return free_port(int(place.remembered(f"{name} port", free_port)))
+
     def env() -> dict[str, str]:
         return {
             **os.environ,
             **(_database_env(database) if database else {}),
             **({"CELERY_BROKER_URL": messages.url()} if messages else {}),
             "SECRET_KEY": os.environ.get("SECRET_KEY") or place.secret("django"),
+            **{f"COMPUTE_DEV_{name.upper()}_URL": f"http://{LOOPBACK}:{beside(name)}" for name in project.beside},
             "PYTHONUNBUFFERED": "1",
         }
 
@@ -105,6 +114,14 @@ def make(project: Project, place: Place, port: int, progress: Callable[[str], No
         argv = [sys.executable, "-m", "better_compute.devtools.seed", str(place.directory / LOGIN_FILE)]
         return Task(name="seed", argv=argv, env=env())
 
+    def companion(name: str, module: str) -> Service:
+        return Service(
+            name=name,
+            argv=[sys.executable, "-m", module, str(beside(name))],
+            env=env(),
+            ready=lambda child: listens(beside(name)),
+        )
+
     def api() -> Service:
         return Service(
             name="api",
@@ -133,7 +150,9 @@ def make(project: Project, place: Place, port: int, progress: Callable[[str], No
         steps.append(lambda: start_database(database))
     if messages is not None:
         steps.append(lambda: start_broker(messages))
-    steps += [migrate, seed, api, worker]
+    steps += [migrate, seed]
+    steps += [partial(companion, name, module) for name, module in project.beside.items()]
+    steps += [api, worker]
 
     def driver_env() -> dict[str, str]:
         return {**env(), "COMPUTE_DEMO_URL": url(), "COMPUTE_DEMO_LOGIN": str(place.directory / LOGIN_FILE)}
@@ -148,6 +167,13 @@ def _database_env(server: Postgres) -> dict[str, str]:
         "OWNER_DATABASE_URL": server.url(OWNER_ROLE),
         "COMPUTE_APP_ROLE": APP_ROLE,
     }
+
+
+def listens(port: int) -> bool:
+    """Whether somebody listens on the port."""
+    with socket.socket() as probe:
+        probe.settimeout(1)
+        return probe.connect_ex((LOOPBACK, port)) == 0
 
 
 def answers(url: str, login: Mapping[str, Any]) -> bool:

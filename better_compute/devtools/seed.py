@@ -1,7 +1,8 @@
 """``python -m better_compute.devtools.seed FILE``: who can log in and call, the same in every start.
 
 Makes a superuser, a token of the installation for it, and for each of two tenants a user that may do everything a
-plugin declares, with a token of that tenant. FILE holds their secrets in plain text for the person at this machine.
+plugin declares, with a token of that tenant. Where a module keeps a tree of tenants, the superuser owns its root and
+the tenants stand below it. FILE holds their secrets in plain text for the person at this machine.
 """
 
 from __future__ import annotations
@@ -14,8 +15,12 @@ from typing import Any
 
 import django
 
+from better_compute.contract.ports import Principal
+
 ADMIN = "admin"
 TENANTS = ("acme-east", "acme-west")
+#: Code of this process.
+_TRUSTED = Principal(id="internal/seed", kind="internal")
 
 
 def main(file: Path) -> None:
@@ -32,6 +37,7 @@ def main(file: Path) -> None:
         admin.set_password(password)
         admin.save()
     tokens = known.get("tokens", {})
+    _grant_to(admin)
     login = {
         "user": ADMIN,
         "password": password,
@@ -54,7 +60,47 @@ def _service_user(tenant: str) -> Any:
     plugins = [module for module in registry.current().modules if module.plugin_id]
     actions = [codename(action) for plugin in plugins for action in plugin.catalog.actions]
     user.user_permissions.set(Permission.objects.filter(content_type__app_label="compute", codename__in=actions))
+    if _root() is not None and actions:
+        patterns = sorted({f"{action.rpartition(':')[0]}:*" for plugin in plugins for action in plugin.catalog.actions})
+        _grant(tenant, user, actions=patterns)
     return user
+
+
+def _root() -> str | None:
+    """The root of the tree of tenants, None where no module keeps one."""
+    from better_compute.engine.contexts import served_port
+
+    tree = served_port("tenant-tree")
+    return None if tree is None else tree.root()
+
+
+def _grant_to(admin: Any) -> None:
+    from better_compute import ComputeError, ErrorCode, compute
+
+    root = _root()
+    if root is None:
+        return
+    for tenant in TENANTS:
+        place = {"parentId": root, "tenantId": tenant, "kind": "organisation", "name": tenant}
+        try:
+            compute.api.tenant_tree.create(_TRUSTED, place)
+        except ComputeError as error:
+            if error.code is not ErrorCode.CONFLICT:
+                raise
+    _grant(root, admin, role="owner", inherit=True)
+
+
+def _grant(tenant: str, user: Any, **what: Any) -> None:
+    """Grant it once; a tenant that was deleted meanwhile is left alone."""
+    from better_compute import ComputeError, compute
+
+    who = {"tenantId": tenant, "principal": f"user/{user.pk}"}
+    if compute.api.grants.list(_TRUSTED, {**who, "state": "active"}).items:
+        return
+    try:
+        compute.api.grants.create(_TRUSTED, {**who, **what})
+    except ComputeError as error:
+        print(f"nothing granted in {tenant}: {error.message}")
 
 
 def _token(user: Any, tenant: str | None, secret: str | None) -> str:

@@ -103,7 +103,7 @@ def test_the_main_job_is_seen_over_http_and_everything_stops(environment: dict[s
     seen, _ = process.communicate(timeout=SECONDS)
     assert process.returncode == 0, seen
     steps = [line for line in seen.splitlines() if line.startswith(("ok ", "FAIL"))]
-    assert len(steps) >= 9, seen
+    assert len(steps) >= 11, seen
     assert not [line for line in steps if line.startswith("FAIL")]
 
 
@@ -116,6 +116,25 @@ def test_servers_that_the_environment_names_are_not_started(tmp_path: Path, monk
     steps: list[Service | Task] = [make() for make in laid_out.steps]
     assert [step.name for step in steps] == ["migrate", "seed", "api", "worker"]
     assert laid_out.driver_env()["DATABASE_URL"] == "postgresql://someone@db.example/compute"
+    place.release()
+
+
+def test_what_runs_beside_starts_before_the_api_and_everybody_is_told_its_address(tmp_path: Path) -> None:
+    place = Place(tmp_path / "place")
+    beside = {"identity": "example_project.identity_provider"}
+    project = plan.Project(
+        REPOSITORY / "manage.py", "example_project.wsgi:application", "example_project", beside=beside
+    )
+    laid_out = plan.make(project, place, 0, print)
+    *_, seed, companion, api, worker = laid_out.steps
+    made = companion()
+    assert isinstance(made, Service)
+    port = made.argv[-1]
+    assert made.argv[1:] == ["-m", "example_project.identity_provider", port]
+    for step in (seed(), made, api(), worker()):
+        assert step.env is not None
+        assert step.env["COMPUTE_DEV_IDENTITY_URL"] == f"http://127.0.0.1:{port}"
+    assert laid_out.driver_env()["COMPUTE_DEV_IDENTITY_URL"].endswith(port)
     place.release()
 
 

@@ -93,7 +93,8 @@ def _project() -> plan.Project:
     if not application:
         raise CommandError("WSGI_APPLICATION in the settings is empty. Set it to the path of your WSGI application.")
     module, _, name = application.rpartition(".")
-    return plan.Project(Path(sys.argv[0]).resolve(), f"{module}:{name}", module.partition(".")[0])
+    beside = dict(getattr(settings, "COMPUTE_DEV_BESIDE", {}))
+    return plan.Project(Path(sys.argv[0]).resolve(), f"{module}:{name}", module.partition(".")[0], beside)
 
 
 def _tell(supervisor: Supervisor, place: Place, url: str) -> None:
