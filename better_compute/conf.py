@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 import msgspec
 from django.conf import settings as django_settings
@@ -105,6 +106,18 @@ class Rate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="uppe
     principal_burst: Count = 0
     tenant_per_minute: Count = 0
     tenant_burst: Count = 0
+
+    def __post_init__(self) -> None:
+        if not self.store_url:
+            return
+        try:
+            sound = urlsplit(self.store_url).scheme in ("redis", "rediss", "unix")
+            sound = sound and urlsplit(self.store_url).port != 0
+        except ValueError:
+            sound = False
+        if not sound:
+            # The address may hold a password.
+            raise ValueError("STORE_URL is no address of a Redis-compatible store; write redis://host:6379/0")
 
 
 class Observe(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="upper"):

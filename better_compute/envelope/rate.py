@@ -11,11 +11,13 @@ import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
-from threading import Lock
+from threading import Event, Lock, Thread
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from better_compute import conf
 from better_compute.contract.errors import ComputeError, ErrorCode
@@ -107,33 +109,66 @@ class Standing:
 
 
 class Limiter:
-    """The buckets in one store."""
+    """The buckets in one store.
+
+    Whether the store answers is found out on a thread of its own, since even to look up its name may take long; calls
+    are counted only while it does. One that fails is left alone for :data:`STORE_REST_S`, and then tried again there.
+    """
 
     def __init__(self, url: str) -> None:
         self._store: Any = redis.Redis.from_url(
-            url, socket_timeout=STORE_TIMEOUT_S, socket_connect_timeout=STORE_TIMEOUT_S
+            url,
+            socket_timeout=STORE_TIMEOUT_S,
+            socket_connect_timeout=STORE_TIMEOUT_S,
+            # Each attempt more would be a wait more.
+            retry=Retry(NoBackoff(), 0),
         )
         self._take = self._store.register_script(_TAKE)
+        self._answers = False
         self._rests_until = 0.0
+        self._trying: Event | None = None
         self._lock = Lock()
 
     def take(self, buckets: dict[str, tuple[int, int]]) -> tuple[bool, Level] | None:
         """Take one token of each bucket (calls a minute, burst), or of none; None when the store does not answer."""
-        if time.monotonic() < self._rests_until:
+        if not self._answers and not self._try():
             return None
         arguments = [number for per_minute, burst in buckets.values() for number in (per_minute / 60_000, burst)]
         try:
             taken, remaining, wait_ms, burst = self._take(keys=[*buckets, LIMITED], args=arguments)
-        except redis.RedisError as error:
+        except (redis.RedisError, OSError, ValueError) as error:
             self._rest(error)
             return None
         return bool(taken), Level(int(burst), int(remaining), -(-int(wait_ms) // 1000))
+
+    def _try(self) -> bool:
+        """Have the store tried once it may be, and tell whether it answers; only the first call waits for that."""
+        first = False
+        with self._lock:
+            if self._trying is None and time.monotonic() >= self._rests_until:
+                first, self._trying = self._rests_until == 0.0, Event()
+                Thread(target=self._ping, args=(self._trying,), name="compute-rate-store", daemon=True).start()
+            trying = self._trying
+        if first and trying is not None:
+            trying.wait(STORE_TIMEOUT_S)
+        return self._answers
+
+    def _ping(self, done: Event) -> None:
+        try:
+            self._store.ping()
+            self._answers = True
+        except Exception as error:
+            self._rest(error)
+        finally:
+            with self._lock:
+                self._trying = None
+            done.set()
 
     def limited(self, limit: int) -> list[Limited] | None:
         """The buckets that ran empty last, newest first; None when the store does not answer."""
         try:
             noted = self._store.zrevrange(LIMITED, 0, limit - 1, withscores=True)
-        except redis.RedisError:
+        except (redis.RedisError, OSError, ValueError):
             return None
         return [_limited(bucket.decode("utf-8", "replace"), at_ms) for bucket, at_ms in noted]
 
@@ -141,6 +176,7 @@ class Limiter:
         with self._lock:
             if time.monotonic() >= self._rests_until:
                 _log.warning("Rate limits are off for %s s: the store failed (%s).", STORE_REST_S, type(error).__name__)
+            self._answers = False
             self._rests_until = time.monotonic() + STORE_REST_S
 
 

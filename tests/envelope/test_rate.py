@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
+from threading import Event
 from typing import Any
 from uuid import uuid4
 
@@ -15,16 +17,29 @@ import pytest
 import redis
 from django.test import override_settings
 
-from better_compute import Principal
+from better_compute import ComputeError, Principal, conf
+from better_compute.access import Token
 from better_compute.envelope import rate
 from tests.envelope.conftest import EVERYTHING, Caller, MakeCaller, count_rows, grown
 
 Limit = Callable[..., AbstractContextManager[Any]]
 
 
+def patient(limiter: rate.Limiter) -> rate.Limiter:
+    """A limiter that waits longer than a call would: a machine that runs every test at once may be slow."""
+    limiter._store.connection_pool.connection_kwargs.update(socket_timeout=5, socket_connect_timeout=5)
+    deadline = time.monotonic() + 10
+    while not limiter._try():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    return limiter
+
+
 @pytest.fixture
 def limit() -> Limit:
     """Settings with limits in the test broker's store."""
+    rate._limiter.cache_clear()
+    patient(rate._limiter(os.environ["CELERY_BROKER_URL"]))
     return lambda **limits: override_settings(
         COMPUTE={"RATE": {"STORE_URL": os.environ["CELERY_BROKER_URL"], **limits}}
     )
@@ -36,10 +51,7 @@ def fresh(prefix: str) -> dict[str, tuple[int, int]]:
 
 @pytest.fixture
 def limiter() -> rate.Limiter:
-    found = rate.Limiter(os.environ["CELERY_BROKER_URL"])
-    # A machine that runs every test at once may be slower than a call would wait.
-    found._store.connection_pool.connection_kwargs.update(socket_timeout=5, socket_connect_timeout=5)
-    return found
+    return patient(rate.Limiter(os.environ["CELERY_BROKER_URL"]))
 
 
 @pytest.mark.django_db
@@ -73,14 +85,95 @@ def test_without_limits_there_are_no_headers(caller: Caller) -> None:
     assert "RateLimit-Limit" not in caller.probe("peek")
 
 
+@pytest.fixture
+def black_hole() -> Iterator[int]:
+    """A port that takes no connection and refuses none."""
+    with socket.socket() as listening, ExitStack() as waiting:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(0)
+        for _ in range(4):
+            full = waiting.enter_context(socket.socket())
+            full.setblocking(False)
+            full.connect_ex(listening.getsockname())
+        yield listening.getsockname()[1]
+
+
+@pytest.fixture
+def silent() -> Iterator[int]:
+    """A port that takes connections and never says a word."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(100)
+        yield listening.getsockname()[1]
+
+
 @pytest.mark.django_db
-@pytest.mark.parametrize("url", ["redis://127.0.0.1:1/0", "redis://:wrong@127.0.0.1:1/0"])
-def test_a_store_that_is_gone_limits_nothing_and_is_left_alone(caller: Caller, url: str) -> None:
-    with override_settings(COMPUTE={"RATE": {"STORE_URL": url, "PRINCIPAL_PER_MINUTE": 1}}):
+@pytest.mark.parametrize("host", ["127.0.0.1:1", ":wrong@127.0.0.1:1", "{black_hole}", "{silent}", "nowhere.invalid"])
+def test_a_store_that_is_gone_limits_nothing_and_is_left_alone(
+    caller: Caller, black_hole: int, silent: int, host: str
+) -> None:
+    rate._limiter.cache_clear()
+    place = host.format(black_hole=f"127.0.0.1:{black_hole}", silent=f"127.0.0.1:{silent}")
+    with override_settings(COMPUTE={"RATE": {"STORE_URL": f"redis://{place}/0", "PRINCIPAL_PER_MINUTE": 1}}):
+        answers = [caller.probe("peek") for _ in range(5)]
+        assert [each.status_code for each in answers] == [200] * 5
+        assert "RateLimit-Limit" not in answers[0]
         begun = time.monotonic()
-        assert [caller.probe("peek").status_code for _ in range(5)] == [200] * 5
-        assert time.monotonic() - begun < 4
-        assert rate.take(Principal(id="x", kind="token")) is None
+        assert [rate.take(Principal(id="x", kind="token")) for _ in range(1_000)] == [None] * 1_000
+        assert time.monotonic() - begun < 1
+
+
+def test_calls_at_once_wait_for_a_black_hole_once_and_never_again(black_hole: int) -> None:
+    limiter = rate.Limiter(f"redis://127.0.0.1:{black_hole}/0")
+
+    def timed(_: int) -> float:
+        begun = time.monotonic()
+        assert limiter.take(fresh("hole")) is None
+        return time.monotonic() - begun
+
+    with ThreadPoolExecutor(20) as pool:
+        waits = sorted(pool.map(timed, range(200)))
+    assert waits[-1] < rate.STORE_TIMEOUT_S + 1
+    assert sum(wait > rate.STORE_TIMEOUT_S / 2 for wait in waits) < 20
+
+
+def test_a_name_that_takes_long_to_look_up_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    answered = Event()
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: answered.wait(30) and [])
+    limiter = rate.Limiter("redis://slow.invalid:6379/0")
+    begun = time.monotonic()
+    assert [limiter.take(fresh("name")) for _ in range(50)] == [None] * 50
+    assert time.monotonic() - begun < rate.STORE_TIMEOUT_S + 1
+    answered.set()
+
+
+def test_a_store_that_comes_back_is_counted_in_again(monkeypatch: pytest.MonkeyPatch, limiter: rate.Limiter) -> None:
+    assert limiter.take(fresh("back"))
+    limiter._rest(OSError())
+    assert limiter.take(fresh("back")) is None
+    limiter._rests_until = 0.1
+    deadline = time.monotonic() + 10
+    while not limiter.take(fresh("back")):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.mark.django_db
+def test_a_store_that_answers_nonsense_limits_nothing(caller: Caller, limit: Limit) -> None:
+    store: Any = redis.Redis.from_url(os.environ["CELERY_BROKER_URL"])
+    store.set(f"compute:rate:principal:token/{Token.objects.get().pk}", "no hash", ex=60)
+    with limit(PRINCIPAL_PER_MINUTE=100):
+        assert caller.probe("peek").status_code == 200
+
+
+@pytest.mark.parametrize("url", ["localhost:6379", "http://x", "redis://x:port/0", "redis://x:99999/0", "redis://[::1"])
+def test_an_address_that_is_none_is_a_configuration_error_without_its_password(url: str) -> None:
+    with (
+        override_settings(COMPUTE={"RATE": {"STORE_URL": url}}),
+        pytest.raises(ComputeError, match="STORE_URL") as told,
+    ):
+        conf.current()
+    assert url not in str(told.value)
 
 
 def test_a_bucket_refills_steadily(limiter: rate.Limiter) -> None:
