@@ -373,13 +373,13 @@ def page(
     after: str | None = None,
     limit: int = 50,
 ) -> list[Record]:
-    """Up to ``limit`` + 1 of a tenant's grants, by id; one more than asked for tells that there is a next page."""
+    """Up to ``limit`` of a tenant's grants, by id."""
     rows = ctx.sql.query(
         f"SELECT {COLUMNS}, compute_now() AS now FROM compute_iam_grants"  # noqa: S608 - constant names and conditions
         f" WHERE tenant_id = %s AND {_IN_STATE[state]}"
         " AND (%s::text IS NULL OR principal_id = %s) AND (%s::text IS NULL OR role = %s)"
         " AND (%s::boolean IS NULL OR break_glass = %s) AND (%s::uuid IS NULL OR id > %s::uuid)"
         " ORDER BY id LIMIT %s",
-        [tenant_id, principal, principal, role, role, break_glass, break_glass, after, after, limit + 1],
+        [tenant_id, principal, principal, role, role, break_glass, break_glass, after, after, limit],
     ).rows
     return [record(row) for row in rows]

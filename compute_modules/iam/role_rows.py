@@ -108,12 +108,12 @@ def read(ctx: ModuleContext, role_id: str) -> Role:
     return _role(rows[0])
 
 
-def of_tenants(ctx: ModuleContext, tenant_ids: Sequence[str]) -> list[Role]:
-    """The own roles of these tenants, by id."""
+def of_tenants(ctx: ModuleContext, tenant_ids: Sequence[str], *, after: str, limit: int) -> list[Role]:
+    """Up to ``limit`` own roles of these tenants whose ids are greater than ``after``, by id."""
     rows = ctx.sql.query(
         "SELECT id, tenant_id, name, permits, but_not FROM compute_iam_roles"
-        " WHERE tenant_id = ANY(%s) AND deleted_at IS NULL ORDER BY id",
-        [list(tenant_ids)],
+        " WHERE tenant_id = ANY(%s) AND deleted_at IS NULL AND id > %s ORDER BY id LIMIT %s",
+        [list(tenant_ids), after, limit],
     ).rows
     return [_role(row) for row in rows]
 

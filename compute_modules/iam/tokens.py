@@ -337,11 +337,11 @@ def _texts(value: Any) -> list[str] | None:
 
 
 def page(ctx: ModuleContext, tenant_id: str, *, owner: str | None, after: str | None, limit: int) -> list[Record]:
-    """Up to ``limit`` + 1 tokens of a tenant, of one owner if named, by id."""
+    """Up to ``limit`` tokens of a tenant, of one owner if named, by id."""
     rows = ctx.sql.query(
         f"SELECT {COLUMNS}, compute_now() AS now FROM compute_iam_tokens"  # noqa: S608 - constant names
         " WHERE home_tenant_id = %s AND (%s::text IS NULL OR principal_id = %s) AND (%s::uuid IS NULL OR id > %s::uuid)"
         " ORDER BY id LIMIT %s",
-        [tenant_id, owner, owner, after, after, limit + 1],
+        [tenant_id, owner, owner, after, after, limit],
     ).rows
     return [record(row) for row in rows]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Final, Literal
 
@@ -11,6 +12,9 @@ from better_compute import (
     Meta,
     MethodContext,
     Output,
+    Page,
+    PageInput,
+    PageKey,
     Resource,
     TenantId,
     compute_method,
@@ -22,8 +26,6 @@ from .states import State, Verb
 
 READ: Final = "compute:tenants:read"
 Reason = Annotated[str, Meta(min_length=1, max_length=500)]
-#: Most rows that one page of a list looks at, shown or not.
-_LOOKED_AT: Final = 1_000
 
 
 class TenantInput(Input):
@@ -39,12 +41,10 @@ class ChangeInput(Input):
     reason: Reason
 
 
-class ListInput(Input):
-    """Which states, and where the page begins: after this tenant id."""
+class ListInput(PageInput):
+    """Which state, or all."""
 
     state: Literal["active", "suspended", "deleting", "torn_down"] | None = None
-    after: TenantId | None = None
-    limit: Annotated[int, Meta(ge=1, le=200)] = 50
 
 
 class Tenant(Output):
@@ -55,13 +55,6 @@ class Tenant(Output):
     reason: str
     changed_at: datetime | None
     teardown_done_at: datetime | None
-
-
-class TenantPage(Output):
-    """Tenants in order of their ids; ``next`` is the ``after`` of the next page, null on the last one."""
-
-    tenants: list[Tenant]
-    next: str | None
 
 
 class BlockedBy(Output):
@@ -143,27 +136,18 @@ class Tenants(ComputeViewSet):
         )
 
     @compute_method(action=READ, kind="query", resource=lambda _: Resource("system", "tenants"))
-    def list(self, ctx: MethodContext, input: ListInput) -> TenantPage:
-        """List tenants whose state was ever changed, except those that `get` would refuse to this caller."""
+    def list(self, ctx: MethodContext, input: ListInput) -> Page[Tenant]:
+        """List tenants whose state was ever changed by id, except those that `get` would refuse to this caller."""
         state = State(input.state) if input.state else None
-        found: list_[Tenant] = []
-        after, looked_at = input.after or "", 0
-        while looked_at < _LOOKED_AT:
-            page = records.page(ctx, state=state, after=after, limit=input.limit)
-            looked_at += len(page)
-            for record in page:
-                after = record.tenant_id
-                if ctx.permits(READ, Resource("tenant", after), after):
-                    found.append(_shown(record))
-                if len(found) == input.limit:
-                    return TenantPage(tenants=found, next=after)
-            if len(page) < input.limit:
-                return TenantPage(tenants=found, next=None)
-        return TenantPage(tenants=found, next=after)
 
+        def read(after: PageKey | None, limit: int) -> Sequence[Record]:
+            return records.page(ctx, state=state, after="" if after is None else str(after[0]), limit=limit)
 
-# Inside the class `list` is the method.
-list_ = list
+        def show(record: Record) -> Tenant | None:
+            id = record.tenant_id
+            return _shown(record) if ctx.permits(READ, Resource("tenant", id), id) else None
+
+        return ctx.page(input, read, key=lambda record: (record.tenant_id,), show=show)
 
 
 def _shown(record: Record) -> Tenant:

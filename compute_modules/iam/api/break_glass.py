@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Final
 
-from better_compute import ComputeViewSet, Input, Meta, MethodContext, Output, TenantId, compute_method
+from better_compute import (
+    ComputeViewSet,
+    Input,
+    Meta,
+    MethodContext,
+    Page,
+    PageInput,
+    PageKey,
+    TenantId,
+    compute_method,
+)
 from compute_modules.iam import break_glass, grants
+from compute_modules.iam.grants import Record
 
 from .grants import Grant, GrantInput, of_grant, shown
-from .inputs import READ, TAKING_AWAY, Limit, Reason, Uuid, of_tenant
+from .inputs import READ, TAKING_AWAY, Reason, behind, of_tenant
 
 BREAK: Final = "compute:iam:break-glass"
 
@@ -21,19 +33,10 @@ class ActivateInput(Input):
     minutes: Annotated[int, Meta(ge=1, le=1_440)] = 30
 
 
-class ListInput(Input):
-    """A tenant's log; a page begins after this grant."""
+class ListInput(PageInput, kw_only=True):
+    """A tenant's log."""
 
     tenant_id: TenantId
-    after: Uuid | None = None
-    limit: Limit = 50
-
-
-class BreakGlassLog(Output):
-    """Every time the glass was broken there; ``next`` is the ``after`` of the next page, null on the last one."""
-
-    grants: list[Grant]
-    next: str | None
 
 
 class BreakGlass(ComputeViewSet):
@@ -50,8 +53,10 @@ class BreakGlass(ComputeViewSet):
         return shown(break_glass.end(ctx, input.grant_id))
 
     @compute_method(action=READ, kind="query", resource=of_tenant)
-    def list(self, ctx: MethodContext, input: ListInput) -> BreakGlassLog:
+    def list(self, ctx: MethodContext, input: ListInput) -> Page[Grant]:
         """Show who broke the glass, when and why."""
-        found = grants.page(ctx, input.tenant_id, break_glass=True, after=input.after, limit=input.limit)
-        page = [shown(record) for record in found[: input.limit]]
-        return BreakGlassLog(grants=page, next=page[-1].id if len(found) > input.limit else None)
+
+        def read(after: PageKey | None, limit: int) -> Sequence[Record]:
+            return grants.page(ctx, input.tenant_id, break_glass=True, after=behind(after), limit=limit)
+
+        return ctx.page(input, read, key=lambda record: (record.id,), show=shown)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated
 
@@ -13,6 +15,9 @@ from better_compute import (
     Meta,
     MethodContext,
     Output,
+    Page,
+    PageInput,
+    PageKey,
     TenantId,
     compute_method,
 )
@@ -112,21 +117,18 @@ class AllowedIds(Output):
     truncated: bool
 
 
-class WhoCanInput(Input):
-    """Who may do the action in the tenant, or on one resource of it? A page begins after this principal."""
+class WhoCanInput(PageInput, kw_only=True):
+    """Who may do the action in the tenant, or on one resource of it?"""
 
     tenant_id: TenantId
     action: Action
     resource: ResourceRef | None = None
-    after: PrincipalId | None = None
-    limit: Annotated[int, Meta(ge=1, le=200)] = 50
 
 
-class WhoCan(Output):
-    """Principals in order of their ids; ``next`` is the ``after`` of the next page, null on the last one."""
+class Allowed(Output):
+    """A principal that may."""
 
-    principals: list[str]
-    next: str | None
+    principal: str
 
 
 class RoleMeaning(Output):
@@ -207,23 +209,23 @@ class Iam(ComputeViewSet):
         )
 
     @compute_method(action=READ, kind="query", resource=of_tenant)
-    def who_can(self, ctx: MethodContext, input: WhoCanInput) -> WhoCan:
-        """List the principals that may do an action."""
+    def who_can(self, ctx: MethodContext, input: WhoCanInput) -> Page[Allowed]:
+        """List the principals that may do an action, by id."""
         _known(ctx, input.action)
         reading = projection.read(ctx)
         facts = reading.facts
         resource = _resource(ctx, input.tenant_id, input.resource)
-        holders = {who for place in facts.path(input.tenant_id) for who in facts.holders.get(place, ())}
-        found: list[str] = []
-        for principal in sorted(holders):
-            if input.after is not None and principal <= input.after:
-                continue
+        holders = sorted({who for place in facts.path(input.tenant_id) for who in facts.holders.get(place, ())})
+
+        def read(after: PageKey | None, limit: int) -> Sequence[str]:
+            begin = 0 if after is None else bisect_right(holders, str(after[0]))
+            return holders[begin : begin + limit]
+
+        def show(principal: str) -> Allowed | None:
             question = Question(principal, input.action, input.tenant_id, reading.at, resource)
-            if evaluation.judge(facts, question).allowed:
-                if len(found) == input.limit:
-                    return WhoCan(principals=found, next=found[-1])
-                found.append(principal)
-        return WhoCan(principals=found, next=None)
+            return Allowed(principal=principal) if evaluation.judge(facts, question).allowed else None
+
+        return ctx.page(input, read, key=lambda principal: (principal,), show=show)
 
     @compute_method(action=READ, kind="query", resource=of_tenant)
     def catalog(self, ctx: MethodContext, input: TenantInput) -> CatalogAnswer:

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Literal
 
-from better_compute import ComputeViewSet, Input, Meta, MethodContext, Output, Resource, TenantId, compute_method
+from better_compute import (
+    ComputeViewSet,
+    Input,
+    Meta,
+    MethodContext,
+    Output,
+    Page,
+    PageInput,
+    PageKey,
+    Resource,
+    TenantId,
+    compute_method,
+)
 from compute_modules.iam import grants
 from compute_modules.iam.grants import NewGrant, Record
 
-from .inputs import MANAGE, READ, TAKING_AWAY, Limit, Pattern, PrincipalId, ResourceRef, Uuid, of_tenant
+from .inputs import MANAGE, READ, TAKING_AWAY, Pattern, PrincipalId, ResourceRef, Uuid, behind, of_tenant
 
 
 class CreateInput(Input):
@@ -33,15 +46,13 @@ class GrantInput(Input):
     grant_id: Uuid
 
 
-class ListInput(Input):
-    """A tenant's own grants, of one principal if named. A page begins after this grant."""
+class ListInput(PageInput, kw_only=True):
+    """A tenant's own grants, of one principal if named."""
 
     tenant_id: TenantId
     principal: PrincipalId | None = None
     role: Annotated[str, Meta(max_length=255)] | None = None
     state: Literal["pending", "active", "expired", "revoked"] | None = None
-    after: Uuid | None = None
-    limit: Limit = 50
 
 
 class Grant(Output):
@@ -65,13 +76,6 @@ class Grant(Output):
     created_by: str
     revoked_at: datetime | None
     revoked_by: str
-
-
-class GrantPage(Output):
-    """Grants in order of their ids; ``next`` is the ``after`` of the next page, null on the last one."""
-
-    grants: list[Grant]
-    next: str | None
 
 
 def shown(record: Record) -> Grant:
@@ -138,17 +142,18 @@ class Grants(ComputeViewSet):
         return shown(grants.revoke(ctx, input.grant_id))
 
     @compute_method(action=READ, kind="query", resource=of_tenant)
-    def list(self, ctx: MethodContext, input: ListInput) -> GrantPage:
-        """List a tenant's own grants, ended ones included."""
-        found = grants.page(
-            ctx,
-            input.tenant_id,
-            principal=input.principal,
-            role=input.role,
-            state=input.state,
-            after=input.after,
-            limit=input.limit,
-        )
-        more = len(found) > input.limit
-        shown_here = [shown(record) for record in found[: input.limit]]
-        return GrantPage(grants=shown_here, next=shown_here[-1].id if more else None)
+    def list(self, ctx: MethodContext, input: ListInput) -> Page[Grant]:
+        """List a tenant's own grants by id, ended ones included."""
+
+        def read(after: PageKey | None, limit: int) -> Sequence[Record]:
+            return grants.page(
+                ctx,
+                input.tenant_id,
+                principal=input.principal,
+                role=input.role,
+                state=input.state,
+                after=behind(after),
+                limit=limit,
+            )
+
+        return ctx.page(input, read, key=lambda record: (record.id,), show=shown)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final
 
-from better_compute import Input, Meta, Resource, TenantId
+from better_compute import Input, Meta, PageKey, Resource, TenantId
 from compute_modules.iam.principals import PRINCIPAL_ID_PATTERN
 
 READ: Final = "compute:iam:read"
@@ -17,7 +17,6 @@ Name = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$(?!\n)")]
 Label = Annotated[str, Meta(min_length=1, max_length=128)]
 Reason = Annotated[str, Meta(min_length=1, max_length=500)]
 Uuid = Annotated[str, Meta(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$(?!\n)")]
-Limit = Annotated[int, Meta(ge=1, le=200)]
 #: Every state stays open to what takes rights away.
 TAKING_AWAY: Final = ("suspended", "deleting")
 
@@ -33,6 +32,11 @@ class TenantInput(Input):
     """A tenant."""
 
     tenant_id: TenantId
+
+
+def behind(after: PageKey | None) -> str | None:
+    """The id behind which a page begins, in a list that is sorted by ids; None for the first page."""
+    return None if after is None else str(after[0])
 
 
 def of_tenant(input: Any) -> Resource:

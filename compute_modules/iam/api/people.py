@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal
 
-from better_compute import ComputeViewSet, Input, Meta, MethodContext, Output, Resource, compute_method
+from better_compute import (
+    ComputeViewSet,
+    Input,
+    Meta,
+    MethodContext,
+    Output,
+    Page,
+    PageInput,
+    PageKey,
+    Resource,
+    compute_method,
+)
 from compute_modules.iam import grants, principals, tokens
 from compute_modules.iam.apps import Options
 from compute_modules.iam.principals import PERSON_ID_PATTERN
 
-from .inputs import MANAGE, READ, Limit, Reason
+from .inputs import MANAGE, READ, Reason, behind
 
 PersonId = Annotated[str, Meta(pattern=PERSON_ID_PATTERN)]
 _RESOURCE: Final = Resource("system", "principals")
@@ -29,13 +41,11 @@ class DisableInput(Input):
     reason: Reason
 
 
-class ListInput(Input):
-    """Which people; a page begins after this one."""
+class ListInput(PageInput):
+    """Which people."""
 
     kind: Literal["user", "external"] | None = None
     disabled: bool | None = None
-    after: PersonId | None = None
-    limit: Limit = 50
 
 
 class Person(Output):
@@ -46,13 +56,6 @@ class Person(Output):
     disabled: bool
     disabled_at: datetime | None
     created_at: datetime
-
-
-class PersonPage(Output):
-    """People by id; ``next`` is the ``after`` of the next page, null on the last one."""
-
-    principals: list[Person]
-    next: str | None
 
 
 def _shown(row: dict[str, Any]) -> Person:
@@ -105,13 +108,15 @@ class Principals(ComputeViewSet):
         return _read(ctx, input.principal)
 
     @compute_method(action=READ, kind="query", resource=lambda _: _RESOURCE)
-    def list(self, ctx: MethodContext, input: ListInput) -> PersonPage:
-        """List people that rights were ever granted to, disabled ones included."""
-        rows = principals.people(
-            ctx, kind=input.kind, disabled=input.disabled, after=input.after or "", limit=input.limit + 1
-        )
-        shown = [_shown(row) for row in rows[: input.limit]]
-        return PersonPage(principals=shown, next=shown[-1].principal if len(rows) > input.limit else None)
+    def list(self, ctx: MethodContext, input: ListInput) -> Page[Person]:
+        """List people that rights were ever granted to by id, disabled ones included."""
+
+        def read(after: PageKey | None, limit: int) -> Sequence[dict[str, Any]]:
+            return principals.people(
+                ctx, kind=input.kind, disabled=input.disabled, after=behind(after) or "", limit=limit
+            )
+
+        return ctx.page(input, read, key=lambda row: (row["id"],), show=_shown)
 
 
 def _tell(ctx: MethodContext, type: str, principal: str, **more: Any) -> None:

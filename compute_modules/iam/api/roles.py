@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
-from better_compute import ComputeViewSet, Input, Meta, MethodContext, Output, Resource, TenantId, compute_method
+from better_compute import (
+    ComputeViewSet,
+    Input,
+    Meta,
+    MethodContext,
+    Output,
+    Page,
+    PageInput,
+    PageKey,
+    Resource,
+    TenantId,
+    compute_method,
+)
 from compute_modules.iam import role_rows, tree
 from compute_modules.iam.roles import BUILT_IN, MEANING
 
-from .inputs import MANAGE, READ, Name, Pattern, TenantInput, of_tenant
+from .inputs import MANAGE, READ, Name, Pattern, of_tenant
 
 Patterns = Annotated[list[Pattern], Meta(min_length=1, max_length=100)]
 RoleId = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._:-]{1,128}/[a-z0-9][a-z0-9-]{0,62}$(?!\n)")]
@@ -47,10 +60,21 @@ class Role(Output):
     meaning: str
 
 
-class RoleList(Output):
-    """The built-in roles, then those that can be granted in the tenant, by id."""
+class ListInput(PageInput, kw_only=True):
+    """The roles that can be granted in a tenant."""
 
-    roles: list[Role]
+    tenant_id: TenantId
+
+
+def _built_in(name: str) -> Role:
+    rights = BUILT_IN[name]
+    return Role(
+        id=name,
+        tenant_id="",
+        permits=[*rights.permits.texts],
+        but_not=[*rights.but_not.texts],
+        meaning=MEANING[name],
+    )
 
 
 def _shown(role: role_rows.Role) -> Role:
@@ -84,17 +108,15 @@ class Roles(ComputeViewSet):
         return _shown(role_rows.delete(ctx, input.role_id))
 
     @compute_method(action=READ, kind="query", resource=of_tenant)
-    def list(self, ctx: MethodContext, input: TenantInput) -> RoleList:
-        """List the roles that can be granted in a tenant."""
-        built_in = [
-            Role(
-                id=name,
-                tenant_id="",
-                permits=[*rights.permits.texts],
-                but_not=[*rights.but_not.texts],
-                meaning=MEANING[name],
-            )
-            for name, rights in BUILT_IN.items()
-        ]
+    def list(self, ctx: MethodContext, input: ListInput) -> Page[Role]:
+        """List the roles that can be granted in a tenant: the built-in ones, then its own and those above, by id."""
         path = tree.require(ctx, input.tenant_id).path
-        return RoleList(roles=[*built_in, *(_shown(role) for role in role_rows.of_tenants(ctx, path))])
+
+        def read(after: PageKey | None, limit: int) -> Sequence[Role]:
+            # No tenant's own role sorts before the built-in ones, which have no tenant.
+            tenant, last = after or ("", "")
+            first = [_built_in(name) for name in sorted(BUILT_IN) if not tenant and name > str(last)][:limit]
+            own = role_rows.of_tenants(ctx, path, after=str(last) if tenant else "", limit=limit - len(first))
+            return [*first, *map(_shown, own)]
+
+        return ctx.page(input, read, key=lambda role: (role.tenant_id, role.id), show=lambda role: role)

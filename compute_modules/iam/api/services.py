@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -13,13 +14,16 @@ from better_compute import (
     Meta,
     MethodContext,
     Output,
+    Page,
+    PageInput,
+    PageKey,
     Resource,
     TenantId,
     compute_method,
 )
 from compute_modules.iam import grants, principals, tokens
 
-from .inputs import MANAGE, READ, TAKING_AWAY, Label, Limit, Name, of_tenant
+from .inputs import MANAGE, READ, TAKING_AWAY, Label, Name, behind, of_tenant
 
 ServiceId = Annotated[str, Meta(pattern=r"^service/[a-z0-9][a-z0-9-]{0,62}$(?!\n)")]
 
@@ -38,12 +42,10 @@ class ServiceInput(Input):
     principal: ServiceId
 
 
-class ListInput(Input):
-    """A tenant's service accounts; a page begins after this one."""
+class ListInput(PageInput, kw_only=True):
+    """A tenant's service accounts."""
 
     tenant_id: TenantId
-    after: ServiceId | None = None
-    limit: Limit = 50
 
 
 class ServiceAccount(Output):
@@ -54,13 +56,6 @@ class ServiceAccount(Output):
     label: str
     disabled: bool
     created_at: datetime
-
-
-class ServicePage(Output):
-    """Service accounts by id; ``next`` is the ``after`` of the next page, null on the last one."""
-
-    service_accounts: list[ServiceAccount]
-    next: str | None
 
 
 def _of_service(input: ServiceInput) -> Resource:
@@ -116,11 +111,13 @@ class ServiceAccounts(ComputeViewSet):
         return _read(ctx, input.principal)
 
     @compute_method(action=READ, kind="query", resource=of_tenant)
-    def list(self, ctx: MethodContext, input: ListInput) -> ServicePage:
-        """List a tenant's service accounts."""
-        rows = principals.services(ctx, input.tenant_id, after=input.after or "", limit=input.limit + 1)
-        shown = [_shown(row) for row in rows[: input.limit]]
-        return ServicePage(service_accounts=shown, next=shown[-1].principal if len(rows) > input.limit else None)
+    def list(self, ctx: MethodContext, input: ListInput) -> Page[ServiceAccount]:
+        """List a tenant's service accounts by id."""
+
+        def read(after: PageKey | None, limit: int) -> Sequence[dict[str, Any]]:
+            return principals.services(ctx, input.tenant_id, after=behind(after) or "", limit=limit)
+
+        return ctx.page(input, read, key=lambda row: (row["id"],), show=_shown)
 
 
 def _tell(ctx: MethodContext, type: str, tenant_id: str | None, principal: str) -> None:

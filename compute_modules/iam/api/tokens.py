@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from better_compute import (
     ComputeError,
@@ -13,6 +14,9 @@ from better_compute import (
     Meta,
     MethodContext,
     Output,
+    Page,
+    PageInput,
+    PageKey,
     Resource,
     Secret,
     TenantId,
@@ -21,7 +25,7 @@ from better_compute import (
 from compute_modules.iam import tokens
 from compute_modules.iam.tokens import NewToken, Record
 
-from .inputs import MANAGE, TAKING_AWAY, Label, Limit, Pattern, PrincipalId, Uuid, of_tenant
+from .inputs import MANAGE, TAKING_AWAY, Label, Pattern, PrincipalId, Uuid, behind, of_tenant
 
 TOKENS: Final = "compute:iam:manage-tokens"
 
@@ -54,12 +58,10 @@ class RotateInput(Input):
     grace_seconds: Annotated[int, Meta(ge=0, le=86_400)] = 0
 
 
-class ListInput(Input):
-    """The caller's tokens of a tenant, or everybody's for who manages them. A page begins after this token."""
+class ListInput(PageInput, kw_only=True):
+    """The caller's tokens of a tenant, or everybody's for who manages them."""
 
     tenant_id: TenantId
-    after: Uuid | None = None
-    limit: Limit = 50
 
 
 class Token(Output):
@@ -87,13 +89,6 @@ class NewSecret(Output):
 
     token: Token
     secret: Secret
-
-
-class TokenPage(Output):
-    """Tokens in order of their ids; ``next`` is the ``after`` of the next page, null on the last one."""
-
-    tokens: list[Token]
-    next: str | None
 
 
 def shown(record: Record) -> Token:
@@ -164,12 +159,14 @@ class Tokens(ComputeViewSet):
         return shown(tokens.revoke(ctx, input.token_id))
 
     @compute_method(action=TOKENS, kind="query", resource=of_tenant)
-    def list(self, ctx: MethodContext, input: ListInput) -> TokenPage:
-        """List tokens, ended ones included; never a secret."""
+    def list(self, ctx: MethodContext, input: ListInput) -> Page[Token]:
+        """List tokens by id, ended ones included; never a secret."""
         owner = None if _manages(ctx, input.tenant_id) else _caller(ctx)
-        found = tokens.page(ctx, input.tenant_id, owner=owner, after=input.after, limit=input.limit)
-        page: Any = [shown(record) for record in found[: input.limit]]
-        return TokenPage(tokens=page, next=page[-1].id if len(found) > input.limit else None)
+
+        def read(after: PageKey | None, limit: int) -> Sequence[Record]:
+            return tokens.page(ctx, input.tenant_id, owner=owner, after=behind(after), limit=limit)
+
+        return ctx.page(input, read, key=lambda record: (str(record.row["id"]),), show=shown)
 
 
 def _manages(ctx: MethodContext, tenant_id: str) -> bool:

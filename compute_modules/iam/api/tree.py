@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Final, Literal
 
 from better_compute import (
@@ -12,6 +13,9 @@ from better_compute import (
     Meta,
     MethodContext,
     Output,
+    Page,
+    PageInput,
+    PageKey,
     Resource,
     TenantId,
     compute_method,
@@ -24,7 +28,7 @@ from compute_modules.iam.patterns import EVERYTHING, Patterns, Rights
 from compute_modules.iam.projection import projection
 from compute_modules.iam.roles import OWNER
 
-from .inputs import READ, Label, Limit, Pattern, PrincipalId, TenantInput, of_tenant
+from .inputs import READ, Label, Pattern, PrincipalId, TenantInput, behind, of_tenant
 
 TENANTS: Final = "compute:iam:manage-tenants"
 Ceiling = Annotated[list[Pattern], Meta(max_length=100)]
@@ -49,12 +53,10 @@ class CeilingInput(Input):
     ceiling: Ceiling | None
 
 
-class ListInput(Input):
-    """The tenants right below one; a page begins after this tenant."""
+class ListInput(PageInput, kw_only=True):
+    """The tenants right below one."""
 
     tenant_id: TenantId
-    after: TenantId | None = None
-    limit: Limit = 50
 
 
 class Tenant(Output):
@@ -66,13 +68,6 @@ class Tenant(Output):
     name: str
     path: list[str]
     ceiling: list[str] | None
-
-
-class TenantPage(Output):
-    """Tenants by id; ``next`` is the ``after`` of the next page, null on the last one."""
-
-    tenants: list[Tenant]
-    next: str | None
 
 
 def _shown(node: tree.Node) -> Tenant:
@@ -155,11 +150,16 @@ class TenantTree(ComputeViewSet):
         return _shown(tree.require(ctx, input.tenant_id))
 
     @compute_method(action=READ, kind="query", resource=of_tenant)
-    def list(self, ctx: MethodContext, input: ListInput) -> TenantPage:
-        """List the tenants right below one, except those that `get` would refuse to this caller."""
-        found = tree.children(ctx, input.tenant_id, after=input.after or "", limit=input.limit)
-        page = [_shown(node) for node in found if ctx.permits(READ, Resource("tenant", node.id), node.id)]
-        return TenantPage(tenants=page, next=found[-1].id if len(found) == input.limit else None)
+    def list(self, ctx: MethodContext, input: ListInput) -> Page[Tenant]:
+        """List the tenants right below one by id, except those that `get` would refuse to this caller."""
+
+        def read(after: PageKey | None, limit: int) -> Sequence[tree.Node]:
+            return tree.children(ctx, input.tenant_id, after=behind(after) or "", limit=limit)
+
+        def show(node: tree.Node) -> Tenant | None:
+            return _shown(node) if ctx.permits(READ, Resource("tenant", node.id), node.id) else None
+
+        return ctx.page(input, read, key=lambda node: (node.id,), show=show)
 
     @staticmethod
     def _own(ctx: MethodContext, tenant_id: str, owner: str) -> None:

@@ -220,7 +220,7 @@ class TestAsking:
             checked = compute.api.iam.check(eve, {**ask, "action": action})
             assert (checked.allowed, checked.reason) == (allowed, reason)
             who_can = compute.api.iam.who_can(eve, {"tenantId": "own", "action": action})
-            assert ("service/bob" in who_can.principals) is allowed
+            assert ("service/bob" in [each.principal for each in who_can.items]) is allowed
 
     def test_without_a_principal_it_is_about_the_caller(self) -> None:
         bob = service("bob")
@@ -244,23 +244,6 @@ class TestAsking:
         ask = {"tenantId": "org", "action": "compute:acme:read"}
         assert compute.api.iam.list_allowed(bob, ask).ids == ["org", "own"]
         assert compute.api.iam.list_allowed(bob, {**ask, "ids": ["far", "sib", "own", "nowhere"]}).ids == ["own"]
-
-    def test_pages_of_who_can_follow_each_other(self) -> None:
-        eve = service("eve")
-        grant("eve", "own", "owner")
-        for number in range(5):
-            service(f"s{number}")
-            grant(f"s{number}", "own", "viewer")
-        seen: list[str] = []
-        after = None
-        while True:
-            ask = {"tenantId": "own", "action": "compute:acme:read", "limit": 2}
-            page = compute.api.iam.who_can(eve, {**ask, **({"after": after} if after else {})})
-            seen += page.principals
-            after = page.next
-            if after is None:
-                break
-        assert seen == ["service/eve", *(f"service/s{number}" for number in range(5))]
 
     @pytest.mark.parametrize("action", ["compute:nothing:read", "compute:acme:*", "*", "acme", "compute:acme:poke\n"])
     def test_an_action_that_does_not_exist_is_bad_input(self, action: str) -> None:

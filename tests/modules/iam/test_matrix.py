@@ -235,10 +235,10 @@ def test_what_does_not_exist_and_what_is_anothers_read_the_same(belongings: dict
 def test_lists_never_show_what_get_refuses(belongings: dict[str, Belongings]) -> None:
     caller = service("caller")
     grant("caller", "org", "owner")
-    listed = compute.api.tenant_tree.list(caller, {"tenantId": "org"}).tenants
+    listed = compute.api.tenant_tree.list(caller, {"tenantId": "org"}).items
     assert listed == []
     grant("caller", "own", "viewer")
-    listed = compute.api.tenant_tree.list(caller, {"tenantId": "org"}).tenants
+    listed = compute.api.tenant_tree.list(caller, {"tenantId": "org"}).items
     assert [tenant.id for tenant in listed] == ["own"]
     for tenant in listed:
         compute.api.tenant_tree.get(caller, {"tenantId": tenant.id})

@@ -158,10 +158,10 @@ def test_pages_of_people_follow_each_other_and_can_be_of_one_kind(mary: Any) -> 
     disable("external/corp/p2")
     seen, after = [], None
     while True:
-        page = compute.api.principals.list(OPERATOR, {"limit": 2, **({"after": after} if after else {})})
-        seen += [each.principal for each in page.principals]
-        if (after := page.next) is None:
+        page = compute.api.principals.list(OPERATOR, {"limit": 2, **({"cursor": after} if after else {})})
+        seen += [each.principal for each in page.items]
+        if (after := page.next_cursor) is None:
             break
     assert seen == [*(f"external/corp/p{number}" for number in range(4)), f"user/{mary.pk}"]
     ask = {"kind": "external", "disabled": True}
-    assert [each.principal for each in compute.api.principals.list(OPERATOR, ask).principals] == ["external/corp/p2"]
+    assert [each.principal for each in compute.api.principals.list(OPERATOR, ask).items] == ["external/corp/p2"]

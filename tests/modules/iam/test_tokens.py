@@ -89,13 +89,13 @@ class TestSecrets:
         assert post(made.secret).status_code == 200
         advance_clock(timedelta(hours=1))
         assert post(made.secret).status_code == 401
-        assert compute.api.tokens.list(OPERATOR, {"tenantId": "own"}).tokens[0].state == "expired"
+        assert compute.api.tokens.list(OPERATOR, {"tenantId": "own"}).items[0].state == "expired"
 
     def test_its_last_use_is_kept_to_the_minute(self, post: Post) -> None:
         made = make()
 
         def last_used() -> Any:
-            return compute.api.tokens.list(OPERATOR, {"tenantId": "own"}).tokens[0].last_used_at
+            return compute.api.tokens.list(OPERATOR, {"tenantId": "own"}).items[0].last_used_at
 
         assert last_used() is None
         post(made.secret)
@@ -123,7 +123,7 @@ class TestRotation:
         assert post(old.secret).status_code == 401
         assert post(new.secret).status_code == 200
         assert (new.token.actions, new.token.acts_in, new.token.label) == (["compute:acme:read"], "own", "ci")
-        by_id = {token.id: token for token in compute.api.tokens.list(OPERATOR, {"tenantId": "own"}).tokens}
+        by_id = {token.id: token for token in compute.api.tokens.list(OPERATOR, {"tenantId": "own"}).items}
         assert by_id[old.token.id].replaced_by == new.token.id
 
     def test_within_the_grace_both_are_good(self, post: Post) -> None:
@@ -224,10 +224,10 @@ class TestOthers:
         grant("small", "own", "operator")
         mine = make(by=small)
         theirs = make()
-        assert [token.id for token in compute.api.tokens.list(small, {"tenantId": "own"}).tokens] == [mine.token.id]
+        assert [token.id for token in compute.api.tokens.list(small, {"tenantId": "own"}).items] == [mine.token.id]
         error = refused(lambda: compute.api.tokens.revoke(small, {"tokenId": theirs.token.id}))
         assert error.code is ErrorCode.NOT_FOUND
-        assert len(compute.api.tokens.list(bot, {"tenantId": "own"}).tokens) == 2
+        assert len(compute.api.tokens.list(bot, {"tenantId": "own"}).items) == 2
         compute.api.tokens.revoke(small, {"tokenId": mine.token.id})
 
     def test_a_token_of_another_tenant_is_not_there(self, bot: Principal) -> None:
@@ -272,7 +272,7 @@ class TestBreakGlass:
         compute.api.break_glass.end(guard, {"grantId": broken.id})
         assert may(guard) == "ACCESS_DENIED"
         assert len(told("iam.break-glass-ended")) == 1
-        log = compute.api.break_glass.list(guard, {"tenantId": "org"}).grants
+        log = compute.api.break_glass.list(guard, {"tenantId": "org"}).items
         assert [(entry.principal, entry.reason, entry.state) for entry in log] == [("service/guard", "fire", "revoked")]
         error = refused(lambda: compute.api.break_glass.end(guard, {"grantId": broken.id}))
         assert error.code is ErrorCode.INVALID_STATE

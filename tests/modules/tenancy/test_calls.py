@@ -120,7 +120,7 @@ class TestListing:
         # May read tenants of the installation, but act in none.
         user = make_user("olga", "compute:tenants:read")
         olga = Principal(id="user/olga", kind="session", user=user)
-        assert compute.api.tenants.list(olga, {}).tenants == []
+        assert compute.api.tenants.list(olga, {}).items == []
         assert refused(lambda: compute.api.tenants.get(olga, {"tenantId": "t1"})).code is ErrorCode.NOT_FOUND
 
     def test_pages_follow_each_other_without_gap_or_repetition(self) -> None:
@@ -128,9 +128,9 @@ class TestListing:
             suspend(f"t{number}")
         seen, after = [], None
         while True:
-            page = compute.api.tenants.list(OPERATOR, {"limit": 3, **({"after": after} if after else {})})
-            seen += [tenant.tenant_id for tenant in page.tenants]
-            after = page.next
+            page = compute.api.tenants.list(OPERATOR, {"limit": 3, **({"cursor": after} if after else {})})
+            seen += [tenant.tenant_id for tenant in page.items]
+            after = page.next_cursor
             if after is None:
                 break
         assert seen == [f"t{number}" for number in range(7)]
@@ -139,14 +139,14 @@ class TestListing:
         suspend("t1")
         delete("t2")
         page = compute.api.tenants.list(OPERATOR, {"state": "deleting"})
-        assert [tenant.tenant_id for tenant in page.tenants] == ["t2"]
+        assert [tenant.tenant_id for tenant in page.items] == ["t2"]
 
     def test_ids_of_any_shape_are_in_code_point_order(self) -> None:
         names = ["a", "B", "a:b", "_", "z.z", "0"]
         for name in names:
             suspend(name)
         page = compute.api.tenants.list(OPERATOR, {})
-        assert [tenant.tenant_id for tenant in page.tenants] == sorted(names)
+        assert [tenant.tenant_id for tenant in page.items] == sorted(names)
 
 
 class TestBadInput:
