@@ -27,6 +27,8 @@ from better_compute.contract.ports import Principal
 STORE_TIMEOUT_S: Final = 0.05
 #: Seconds for which a store that failed is not asked again.
 STORE_REST_S: Final = 5.0
+#: Seconds from the first try on in which calls wait for it, each for no longer than for an answer.
+FIRST_TRY_S: Final = 0.5
 
 _log = logging.getLogger("better_compute.call")
 
@@ -126,6 +128,7 @@ class Limiter:
         self._take = self._store.register_script(_TAKE)
         self._answers = False
         self._rests_until = 0.0
+        self._unknown_until = 0.0
         self._trying: Event | None = None
         self._lock = Lock()
 
@@ -142,14 +145,18 @@ class Limiter:
         return bool(taken), Level(int(burst), int(remaining), -(-int(wait_ms) // 1000))
 
     def _try(self) -> bool:
-        """Have the store tried once it may be, and tell whether it answers; only the first call waits for that."""
-        first = False
+        """Have the store tried once it may be, and tell whether it answers.
+
+        Only the first calls of a process wait for that, while nothing is known yet.
+        """
+        now = time.monotonic()
         with self._lock:
-            if self._trying is None and time.monotonic() >= self._rests_until:
-                first, self._trying = self._rests_until == 0.0, Event()
+            if self._trying is None and not self._answers and now >= self._rests_until:
+                self._trying = Event()
+                self._unknown_until = self._unknown_until or now + FIRST_TRY_S
                 Thread(target=self._ping, args=(self._trying,), name="compute-rate-store", daemon=True).start()
             trying = self._trying
-        if first and trying is not None:
+        if trying is not None and self._rests_until == 0.0 and now < self._unknown_until:
             trying.wait(STORE_TIMEOUT_S)
         return self._answers
 

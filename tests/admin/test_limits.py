@@ -15,6 +15,7 @@ from django.test import Client, override_settings
 from better_compute import ComputeError, Principal
 from better_compute.envelope import rate
 from tests.admin.conftest import make_viewer
+from tests.envelope.test_rate import patient
 
 pytestmark = pytest.mark.django_db
 
@@ -28,6 +29,8 @@ def limited(**rates: Any) -> Any:
 @pytest.fixture
 def store() -> Iterator[str]:
     url = os.environ["CELERY_BROKER_URL"]
+    rate._limiter.cache_clear()
+    patient(rate._limiter(url))
     redis.Redis.from_url(url).delete(rate.LIMITED)
     yield url
     redis.Redis.from_url(url).delete(rate.LIMITED)
