@@ -16,7 +16,7 @@ from django.db import InterfaceError, OperationalError, connections
 from better_compute import conf, ledger
 from better_compute.contract.errors import ComputeError, ErrorCode
 from better_compute.contract.reconcilers import Role
-from better_compute.engine import hosting
+from better_compute.engine import hosting, queues
 from better_compute.engine.observing import server
 from better_compute.engine.runtime import ROLES, Runtime, connections_held
 from better_compute.store.failures import describe_failure
@@ -28,11 +28,8 @@ ROLES_VARIABLE: Final = "COMPUTE_ROLES"
 #: One process is one member, so handlers must run in the process that the step runs in.
 POOLS: Final = ("celery.concurrency.thread", "celery.concurrency.solo")
 LOOK_SECONDS: Final = 1.0
-
-
-def queue_of(member: str) -> str:
-    """The queue that only ``member``'s worker consumes."""
-    return f"compute.{member}"
+#: How long a worker that ends waits for its queues to be deleted.
+FAREWELL_SECONDS: Final = 0.5
 
 
 class ComputeStep(bootsteps.StartStopStep):  # type: ignore[misc]
@@ -53,7 +50,8 @@ class ComputeStep(bootsteps.StartStopStep):  # type: ignore[misc]
             )
         self._stopping = Event()
         self._thread: Thread | None = None
-        self._queues: list[str] = []
+        #: By role, the member whose queue is consumed.
+        self._members: dict[str, str] = {}
 
     def start(self, worker: Any) -> None:
         """Begin to wait for the store; returns at once, so that the worker can be stopped meanwhile."""
@@ -69,6 +67,9 @@ class ComputeStep(bootsteps.StartStopStep):  # type: ignore[misc]
             self._thread = None
         hosting.stop()
         ComputeStep.runtime = None
+        if self._members:
+            queues.delete(worker.app, list(self._members.values())).join(FAREWELL_SECONDS)
+            self._members.clear()
 
     terminate = stop
 
@@ -98,7 +99,11 @@ class ComputeStep(bootsteps.StartStopStep):  # type: ignore[misc]
             self._stopping.wait(LOOK_SECONDS)
         if self._stopping.is_set():
             return
-        runtime = Runtime(roles, on_join=lambda member: self._consume(worker, queue_of(member)))
+        runtime = Runtime(
+            roles,
+            on_join=lambda member: self._consume(worker, member),
+            on_bury=lambda dead: queues.delete(worker.app, dead),
+        )
         hosting.on_stop(runtime.stop)
         runtime.start()
         self._observe()
@@ -127,13 +132,25 @@ class ComputeStep(bootsteps.StartStopStep):  # type: ignore[misc]
             log.warning("waiting for `manage.py compute_migrate`: %d migrations are pending", len(pending))
         return not pending
 
-    def _consume(self, worker: Any, queue: str) -> None:
-        """Consume the member's own queue from now on, in place of the one before it."""
-        queues = worker.app.amqp.queues
-        queues.select_add(queue)
-        consumer = getattr(worker, "consumer", None)
-        if consumer is not None and getattr(consumer, "task_consumer", None) is not None:
-            consumer.call_soon(consumer.add_task_queue, queue)
+    def _consume(self, worker: Any, member: str) -> None:
+        """Consume the member's own queue from now on, in place of the one that its role had before it."""
+        role = member.rpartition("/")[0]
+        former = self._members.get(role)
+        self._members[role] = member
+        worker.app.amqp.queues.select_add(queues.queue_of(member))
+        consumer: Any = getattr(worker, "consumer", None)
+        if getattr(consumer, "task_consumer", None) is None:
+            # It has not reached the broker yet, and then consumes what is selected.
+            consumer = None
+        else:
+            consumer.call_soon(consumer.add_task_queue, queues.name_of(member))
+        if former is None:
+            return
+        if consumer is None:
+            worker.app.amqp.queues.deselect(queues.name_of(former))
+        else:
+            consumer.call_soon(consumer.cancel_task_queue, queues.name_of(former))
+        queues.delete(worker.app, [former])
 
 
 def _roles() -> list[Role]:

@@ -13,7 +13,8 @@ from typing import Any, Final
 from celery import Celery
 
 from better_compute import conf
-from better_compute.engine.bootstep import ComputeStep, queue_of
+from better_compute.engine.bootstep import ComputeStep
+from better_compute.engine.queues import queue_of
 from better_compute.engine.wakeup import Coalescer
 from better_compute.store import leases, transaction
 from better_compute.store.session import Session
@@ -86,7 +87,7 @@ class Hints:
 
     def _by_holder(self, pairs: set[Pair]) -> dict[str, list[Pair]]:
         if self._session is None:
-            self._session = Session(conf.current().database, "compute-hints", {"statement_timeout": "2s"})
+            self._session = Session(conf.current().database, "compute-hints", {"statement_timeout": "2s"}, patience=4)
         with self._session.cursor() as cursor:
             holders = leases.held(cursor)
         found: dict[str, list[Pair]] = {}

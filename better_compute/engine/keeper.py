@@ -33,6 +33,8 @@ class Keeper:
     ----------
     on_join
         Told a member's id whenever it registers under a new one.
+    on_bury
+        Told the ids of members that were buried; must return at once.
     """
 
     def __init__(
@@ -42,12 +44,14 @@ class Keeper:
         session: Session,
         settings: conf.Worker,
         on_join: Callable[[str], None],
+        on_bury: Callable[[Sequence[str]], object] = lambda dead: None,
     ) -> None:
         self._memberships = memberships
         self._dispatcher = dispatcher
         self._session = session
         self._settings = settings
         self._on_join = on_join
+        self._on_bury = on_bury
         self._poked = Event()
         self._stopping = Event()
         self._retiring = Event()
@@ -107,10 +111,13 @@ class Keeper:
                 self._next_beat = monotonic() + self._settings.tick_ms / 1_000
         if self._retiring.is_set():
             return membership.retire(cursor, self._dispatcher.runs_under) or joined
-        for dead in membership.bury(cursor, [each.id for each in self._memberships]):
+        buried = membership.bury(cursor, [each.id for each in self._memberships])
+        for dead in buried:
             log.warning("buried member %s, which stopped beating", dead)
             metrics.add("members_buried")
             joined = True
+        if buried:
+            self._on_bury(buried)
         paused = membership.paused
         changed = membership.balance(cursor, self._dispatcher.runs_under)
         if membership.paused != paused:

@@ -53,7 +53,7 @@ class Listener:
         retry = RETRY_SECONDS[0]
         while not self._stopping.is_set():
             try:
-                with connect(self._alias, "compute-listen", {}) as self._connection:
+                with connect(self._alias, "compute-listen", {}, ANSWER_SECONDS) as self._connection:
                     self._listen(self._connection)
             except (psycopg.Error, OSError) as error:
                 if not self._stopping.is_set():

@@ -8,7 +8,7 @@ for the queue, for membership, for LISTEN; and two for the while of a resync.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from threading import Event, Thread
 from time import monotonic, sleep
 from typing import Final
@@ -31,6 +31,8 @@ from better_compute.store.wakeups import Pair
 
 log: Final = logging.getLogger(__name__)
 
+#: Longest that a statement of a resync may take.
+RESYNC_STATEMENT_SECONDS: Final = 20
 #: The runtimes of this process that have started and not stopped: none, or one outside of tests.
 running: Final[list[Runtime]] = []
 ROLES: Final[tuple[Role, ...]] = ("controllers", "scheduler")
@@ -48,9 +50,17 @@ class Runtime:
     ----------
     on_join
         Told a member's id whenever the process registers one.
+    on_bury
+        Told the ids of members that the process buried.
     """
 
-    def __init__(self, roles: Collection[Role] = ROLES, *, on_join: Callable[[str], None] = lambda id: None) -> None:
+    def __init__(
+        self,
+        roles: Collection[Role] = ROLES,
+        *,
+        on_join: Callable[[str], None] = lambda id: None,
+        on_bury: Callable[[Sequence[str]], object] = lambda dead: None,
+    ) -> None:
         self.settings = conf.current().worker
         alias = conf.current().database
         hosted = registry.current()
@@ -76,13 +86,14 @@ class Runtime:
             self.settings,
         )
         deadline = {"statement_timeout": f"{max(1_000, self.settings.ttl_ms // 3)}ms"}
+        patience = max(1.5, self.settings.ttl_ms / 2_000)
         # A finish lost with a crashed server only means that a key runs once more.
-        self._queue = Session(alias, "compute-queue", {**PLANNING, **deadline, "synchronous_commit": "off"})
-        self._members = Session(alias, "compute-members", {**PLANNING, **deadline})
+        self._queue = Session(alias, "compute-queue", {**PLANNING, **deadline, "synchronous_commit": "off"}, patience)
+        self._members = Session(alias, "compute-members", {**PLANNING, **deadline}, patience)
         self.turns = Turns(self.dispatcher, self._queue, self.settings)
-        self.keeper = Keeper(self.memberships, self.dispatcher, self._members, self.settings, on_join)
+        self.keeper = Keeper(self.memberships, self.dispatcher, self._members, self.settings, on_join, on_bury)
         self.listener = Listener(alias, self.wake, self.keeper.poke)
-        self._watchdog = Watchdog(self.memberships, self.turns, [self._queue, self._members], self.settings)
+        self._watchdog = Watchdog(self.memberships, self.turns, self.settings)
         self._alias = alias
         self._workers: list[Thread] = []
         self._loops: list[Thread] = []
@@ -154,7 +165,11 @@ class Runtime:
 
     def _resync(self) -> None:
         """Resync every member now and then, on connections that are closed in between."""
-        session = Session(self._alias, "compute-resync", {"synchronous_commit": "off"})
+        session = Session(
+            self._alias,
+            "compute-resync",
+            {"synchronous_commit": "off", "statement_timeout": f"{RESYNC_STATEMENT_SECONDS}s"},
+        )
         while not self._stopped.wait(next_in_ms(self.settings.resync_ms) / 1_000):
             for membership in self.memberships:
                 try:
@@ -177,6 +192,7 @@ class Runtime:
                 "lock_timeout": half_ttl,
                 "statement_timeout": f"{self.settings.hung_ms}ms",
             },
+            patience=(self.settings.hung_ms + self.settings.ttl_ms / 2) / 1_000,
         )
         try:
             while True:

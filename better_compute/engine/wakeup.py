@@ -131,7 +131,7 @@ _sessions: dict[str, Session] = {}
 def _session() -> Session:
     alias = conf.current().database
     if alias not in _sessions:
-        _sessions[alias] = Session(alias, "compute-wakeup", {"statement_timeout": "2s"})
+        _sessions[alias] = Session(alias, "compute-wakeup", {"statement_timeout": "2s"}, patience=4)
     return _sessions[alias]
 
 

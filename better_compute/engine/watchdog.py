@@ -1,4 +1,4 @@
-"""Looks after the other threads: ends runs that are no longer trusted, reports hung ones, cuts stuck connections."""
+"""Looks after the other threads: ends runs that are no longer trusted, and reports hung ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from better_compute import conf
 from better_compute.engine.membership import Membership
 from better_compute.engine.metrics import metrics
 from better_compute.engine.turns import Turns
-from better_compute.store.session import Session
 
 log: Final = logging.getLogger(__name__)
 
@@ -24,12 +23,9 @@ LOOK_SECONDS: Final = 0.25
 class Watchdog:
     """Runs until :meth:`stop`. Needs no database itself."""
 
-    def __init__(
-        self, memberships: Sequence[Membership], turns: Turns, sessions: Sequence[Session], settings: conf.Worker
-    ) -> None:
+    def __init__(self, memberships: Sequence[Membership], turns: Turns, settings: conf.Worker) -> None:
         self._memberships = memberships
         self._turns = turns
-        self._sessions = sessions
         self._settings = settings
         self._stopping = Event()
 
@@ -47,9 +43,6 @@ class Watchdog:
         for membership in self._memberships:
             if not membership.trusted:
                 membership.distrust()
-        for session in self._sessions:
-            if session.cut_if_stuck(self._settings.ttl_ms / 2_000):
-                log.warning("a statement of the runtime hung; its connection was cut")
         self._report_hung()
 
     def _report_hung(self) -> None:

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-import psycopg
 from django.db import connections
-from psycopg import errors, sql
-from psycopg.pq import ConnStatus, ExecStatus
+from psycopg import errors, generators, sql
+from psycopg.pq import ExecStatus
 
 from better_compute import conf
 from better_compute.contract.ports import LeaseInfo
@@ -73,9 +72,10 @@ class Fence:
             local = getattr(connection, LOCAL_SETTINGS, {})
             self._opening[prepared] = self._statement(prepared, local).as_bytes(session)
         with connection.wrap_database_errors:
-            result = session.pgconn.exec_(self._opening[prepared])
-            if session.pgconn.status == ConnStatus.BAD:
-                raise psycopg.OperationalError(session.pgconn.get_error_message())
+            with session.lock:
+                session.pgconn.send_query(self._opening[prepared])
+                # Through the connection's own wait, which has a deadline (``store.session``).
+                result = session.wait(generators.execute(session.pgconn))[-1]
             if result.status != ExecStatus.TUPLES_OK:
                 raise errors.error_from_result(result, encoding=session.info.encoding)
         if result.ntuples != len(self.held):

@@ -3,6 +3,9 @@
 A handler's connection is persistent and read-only by ``default_transaction_read_only``, so that PostgreSQL
 itself refuses a write outside ``ctx.sql.transaction()``; the fenced transaction says READ WRITE in its BEGIN.
 Its timeouts bound how long a frozen holder can keep a lease from being taken.
+
+A server that hangs, or is stopped, enforces no timeout. So every exchange with it has a deadline on this side too,
+after which the connection is closed and the next use opens another.
 """
 
 from __future__ import annotations
@@ -10,10 +13,10 @@ from __future__ import annotations
 import os
 import socket
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from time import monotonic
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import psycopg
 from django.db import connections, transaction
@@ -28,10 +31,59 @@ from better_compute.store import fence
 #: JIT would spend seconds compiling a statement of milliseconds.
 PLANNING: Final = {"enable_seqscan": "off", "plan_cache_mode": "force_generic_plan", "jit": "off"}
 
+#: Longest that an exchange may take on a session that names no other time, in seconds.
+PATIENCE_SECONDS: Final = 30.0
+
 _handler: Final = threading.local()
 
+_Answer = TypeVar("_Answer")
 
-def connect(alias: str, name: str, settings: dict[str, str]) -> psycopg.Connection[Any]:
+
+class Unanswered(psycopg.OperationalError):
+    """The server answered nothing in time. Whether it did what it was asked is open; the connection is closed."""
+
+    sqlstate = "08006"
+
+
+class _Bounded(psycopg.Connection[Any]):
+    """A connection whose exchanges end after :attr:`patience` seconds, answered or not."""
+
+    patience: float = PATIENCE_SECONDS
+
+    def wait(self, gen: Any, *args: Any, **kwargs: Any) -> Any:
+        """Drive ``gen`` as psycopg does, and close the connection when its time is over."""
+        return super().wait(_within(gen, self.patience, self.pgconn), *args, **kwargs)
+
+
+def bound(connection: psycopg.Connection[Any], seconds: float) -> None:
+    """Give a connection that somebody else opened a deadline for each exchange."""
+    wait = connection.wait
+
+    def bounded(gen: Any, *args: Any, **kwargs: Any) -> Any:
+        return wait(_within(gen, seconds, connection.pgconn), *args, **kwargs)
+
+    connection.wait = bounded  # type: ignore[method-assign]
+
+
+def _within(gen: Generator[Any, Any, _Answer], seconds: float, pgconn: Any) -> Generator[Any, Any, _Answer]:
+    until = monotonic() + seconds
+    try:
+        wanted = next(gen)
+        while True:
+            # Between two looks at the socket psycopg sends that nothing is ready.
+            ready = yield wanted
+            if not ready and monotonic() >= until:
+                pgconn.finish()
+                raise Unanswered(f"the server has not answered for {seconds:g} s; its connection was closed")
+            wanted = gen.send(ready)
+    except StopIteration as end:
+        answer: _Answer = end.value
+        return answer
+
+
+def connect(
+    alias: str, name: str, settings: dict[str, str], patience: float = PATIENCE_SECONDS
+) -> psycopg.Connection[Any]:
     """Open an autocommit connection of the engine's own to ``alias``.
 
     Parameters
@@ -40,22 +92,19 @@ def connect(alias: str, name: str, settings: dict[str, str]) -> psycopg.Connecti
         Shown as ``application_name`` in pg_stat_activity.
     settings
         Session settings, e.g. ``{"statement_timeout": "3s"}``; none are sent through a pooler, where they would stay
-        behind for the next client. The watchdog bounds statements from this side then.
+        behind for the next client.
+    patience
+        Seconds after which an exchange without an answer raises :class:`Unanswered`.
     """
     pooled = conf.current().worker.pooled
-    params = connections[alias].get_connection_params()
+    params = _with_timeouts(connections[alias].get_connection_params())
     for key in ("context", "cursor_factory"):
         params.pop(key, None)
     threshold = connections[alias].settings_dict["OPTIONS"].get("prepare_threshold", 2)
     params["prepare_threshold"] = None if pooled else threshold
     params["application_name"] = name
-    params.setdefault("connect_timeout", 3)
-    params.setdefault("keepalives_idle", 5)
-    params.setdefault("keepalives_interval", 2)
-    params.setdefault("keepalives_count", 3)
-    params.setdefault("tcp_user_timeout", 10_000)
-    params.setdefault("target_session_attrs", "read-write")
-    connection = psycopg.connect(**params, autocommit=True)
+    connection = _Bounded.connect(**params, autocommit=True)
+    connection.patience = patience
     try:
         if not pooled:
             _configure(connection, settings)
@@ -65,16 +114,35 @@ def connect(alias: str, name: str, settings: dict[str, str]) -> psycopg.Connecti
     return connection
 
 
+def _with_timeouts(params: dict[str, Any]) -> dict[str, Any]:
+    """``params`` with what finds a dead peer soon, and a standby at once, where the host set nothing else."""
+    return {
+        "connect_timeout": 3,
+        "keepalives_idle": 5,
+        "keepalives_interval": 2,
+        "keepalives_count": 3,
+        "tcp_user_timeout": 10_000,
+        "target_session_attrs": "read-write",
+        **params,
+    }
+
+
 def cut(connection: psycopg.Connection[Any]) -> None:
     """End a connection from another thread, so that whoever waits on it gets an error at once."""
     with suppress(Exception), socket.socket(fileno=os.dup(connection.fileno())) as peer:
         peer.shutdown(socket.SHUT_RDWR)
 
 
-def guard_thread(alias: str, settings: dict[str, str]) -> None:
-    """Make Django's connection to ``alias`` on this thread read-only outside fenced transactions, reopened or not."""
+def guard_thread(alias: str, settings: dict[str, str], patience: float = PATIENCE_SECONDS) -> None:
+    """Make Django's connection to ``alias`` on this thread read-only outside fenced transactions, reopened or not.
+
+    ``patience`` is what an exchange may take in seconds: more than the ``statement_timeout`` among ``settings``.
+    """
     _handler.guard = (alias, settings)
-    connection = connections[alias]
+    _handler.patience = patience
+    connection: Any = connections[alias]
+    given = connection.get_connection_params
+    connection.get_connection_params = lambda: _with_timeouts(given())
     if connection.connection is not None:
         connection.close()
 
@@ -83,6 +151,7 @@ def _on_created(*, connection: Any, **_: Any) -> None:
     guard: tuple[str, dict[str, str]] | None = getattr(_handler, "guard", None)
     if guard is None or connection.alias != guard[0]:
         return
+    bound(connection.connection, _handler.patience)
     if conf.current().worker.pooled:
         # Nothing of a session may be set, so every transaction says READ ONLY, and every statement is one.
         connection.connection.read_only = True
@@ -121,13 +190,13 @@ def _configure(connection: psycopg.Connection[Any], settings: dict[str, str]) ->
 class Session:
     """One connection of the engine's own, used by one thread at a time, and reopened when it breaks."""
 
-    def __init__(self, alias: str, name: str, settings: dict[str, str]) -> None:
+    def __init__(self, alias: str, name: str, settings: dict[str, str], patience: float = PATIENCE_SECONDS) -> None:
         self._alias = alias
         self._name = name
         self._settings = settings
+        self._patience = patience
         self._lock = threading.RLock()
         self._connection: psycopg.Connection[Any] | None = None
-        self._busy_since: float | None = None
 
     @contextmanager
     def cursor(self) -> Iterator[psycopg.Cursor[Any]]:
@@ -139,26 +208,15 @@ class Session:
             When the database cannot be reached, or a statement fails.
         """
         with self._lock:
-            self._busy_since = monotonic()
             try:
                 if self._connection is None:
-                    self._connection = connect(self._alias, self._name, self._settings)
+                    self._connection = connect(self._alias, self._name, self._settings, self._patience)
                 with self._connection.cursor() as cursor:
                     yield cursor
             except psycopg.Error as error:
                 if self._connection is not None and (self._connection.broken or is_lost(error)):
                     self.close()
                 raise
-            finally:
-                self._busy_since = None
-
-    def cut_if_stuck(self, seconds: float) -> bool:
-        """From another thread: end the connection when a statement has taken longer than ``seconds``."""
-        since, connection = self._busy_since, self._connection
-        if since is None or connection is None or monotonic() - since < seconds:
-            return False
-        cut(connection)
-        return True
 
     def close(self) -> None:
         """Close the connection; the next use opens another."""

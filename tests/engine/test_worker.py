@@ -22,7 +22,7 @@ Start = Callable[..., Worker]
 def ready(*workers: Worker) -> None:
     """Wait until every lease is held by one of ``workers``."""
     wanted = 256 * 2 + 8
-    eventually(lambda: sum(len(worker.holds()) for worker in workers) >= wanted, 20)
+    eventually(lambda: sum(len(worker.holds()) for worker in workers) >= wanted, 60)
 
 
 @pytest.mark.parametrize("pool", ["threads", "solo"])
