@@ -60,7 +60,8 @@ WHERE expires_at > compute_now() ORDER BY id
 """
 
 # Dead: past its end, or one beat late with its heartbeat connection gone. Rows that are being renewed are skipped.
-# Their keys get one more attempt and a short wait; rows that an enqueuer or a frozen run holds are left.
+# Their keys get one more attempt and a short wait; rows that an enqueuer or a frozen run holds are left. A note may be
+# another release's: what cannot be read in it makes no suspects, and must not keep the dead from being buried.
 BURY = """
 WITH dead AS MATERIALIZED (
   SELECT member.id FROM compute_workers member, (SELECT compute_now() AS time) AS clock
@@ -78,9 +79,11 @@ WITH dead AS MATERIALIZED (
   SELECT queued.kind, queued.key,
          LEAST(960, 2 ^ LEAST(queued.attempts, 10)) * (0.5 + random() / 2) * interval '1 second' AS wait
   FROM buried
-  CROSS JOIN LATERAL jsonb_to_recordset(buried.inflight) AS noted (kind text, keys text[], ids bigint[])
-  CROSS JOIN LATERAL unnest(noted.keys, noted.ids) AS ran (key, id)
-  JOIN compute_work queued ON queued.kind = noted.kind AND queued.key = ran.key AND queued.id = ran.id
+  CROSS JOIN LATERAL jsonb_path_query(buried.inflight, 'lax $[*]') AS noted
+  CROSS JOIN LATERAL ROWS FROM (
+    jsonb_path_query(noted, 'lax $.keys[*]'), jsonb_path_query(noted, 'lax $.ids[*]')) AS ran (key, id)
+  JOIN compute_work queued
+    ON queued.kind = noted ->> 'kind' AND queued.key = ran.key #>> '{}' AND to_jsonb(queued.id) = ran.id
   ORDER BY queued.kind, queued.key
   FOR UPDATE OF queued SKIP LOCKED
 ), marked AS (

@@ -137,6 +137,51 @@ class TestBurial:
         cursor.execute("SELECT key, attempts, last_error, not_before > compute_now() FROM compute_work ORDER BY key")
         assert cursor.fetchall() == [("again", 0, None, False), ("ran", 1, CRASHED, True), ("waits", 0, None, False)]
 
+    @pytest.mark.parametrize(
+        "note",
+        [
+            "null",
+            "7",
+            '"n"',
+            "{}",
+            '[null, 7, [], "n"]',
+            '{"kind": "n", "keys": "ran", "ids": "1"}',
+            '[{"kind": "n"}, {"keys": ["ran"]}, {"kind": {"name": "n"}, "keys": ["ran"], "ids": [1]}]',
+            '[{"kind": "n", "keys": {"ran": 1}, "ids": {"ran": 1}}]',
+            '[{"kind": "n", "keys": ["ran", 5, null, {}], "ids": ["one", 1.5, 99999999999999999999999, null, {}]}]',
+            '[{"kind": "n", "runs": [{"key": "ran", "id": 1, "since": "then"}]}]',
+        ],
+    )
+    def test_a_note_of_another_shape_keeps_nobody_from_being_buried(self, cursor: Any, note: str) -> None:
+        work.upsert(cursor, [WorkRow("n", "ran", 7), WorkRow("n", "known", 7)])
+        cursor.execute("SELECT id FROM compute_work WHERE key = 'known'")
+        [(known,)] = cursor.fetchall()
+        for id in ("a", "b"):
+            join(cursor, id)
+        leases.note_running(cursor, "b", [Noted("n", ["known"], [known])])
+        cursor.execute("UPDATE compute_workers SET inflight = %s::jsonb WHERE id = 'a'", [note])
+        advance_clock(timedelta(seconds=11))
+        join(cursor, "c")
+        assert bury(cursor, "c") == ["a", "b"]
+        cursor.execute("SELECT key, last_error FROM compute_work ORDER BY key")
+        assert cursor.fetchall() == [("known", CRASHED), ("ran", None)]
+
+    def test_what_can_be_read_of_a_longer_note_makes_suspects(self, cursor: Any) -> None:
+        work.upsert(cursor, [WorkRow("n", "ran", 7)])
+        cursor.execute("SELECT id FROM compute_work")
+        [(ran,)] = cursor.fetchall()
+        join(cursor, "a")
+        cursor.execute(
+            "UPDATE compute_workers SET inflight = jsonb_build_array(7, jsonb_build_object("
+            "'kind', 'n', 'keys', jsonb_build_array('ran'), 'ids', jsonb_build_array(%s::bigint), 'since', 'then'))",
+            [ran],
+        )
+        advance_clock(timedelta(seconds=11))
+        join(cursor, "b")
+        assert bury(cursor, "b") == ["a"]
+        cursor.execute("SELECT last_error FROM compute_work")
+        assert cursor.fetchall() == [(CRASHED,)]
+
     def test_a_member_that_leaves_makes_no_suspects(self, cursor: Any) -> None:
         work.upsert(cursor, [WorkRow("n", "ran", 7)])
         cursor.execute("SELECT id FROM compute_work")
