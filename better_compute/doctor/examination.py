@@ -23,6 +23,8 @@ CORE_CHECKS: Final[tuple[Callable[[str], Iterable[Finding]], ...]] = (
     migrations.check,
     work.waiting,
     work.stuck,
+    work.long_running,
+    work.snapshots,
     work.paused,
     workers.unheld,
     clocks.check,

@@ -8,13 +8,15 @@ from typing import Final
 
 from django.db import connections
 
-from better_compute import registry
+from better_compute import conf, registry
 from better_compute.contract.findings import Finding
 from better_compute.store import clock, health, overview, pauses
 
 #: A key that is due for longer is a warning, and for longer still an error.
 LATE: Final = timedelta(minutes=1)
 TOO_LATE: Final = timedelta(minutes=10)
+#: A transaction that is open for longer keeps the queue from being vacuumed.
+OLD_SNAPSHOT: Final = timedelta(minutes=5)
 
 
 def _counted(count: int) -> str:
@@ -60,6 +62,39 @@ def stuck(using: str) -> Iterator[Finding]:
             f"{' and more' if found.count > len(found.keys) else ''}.",
             fix="See the key's last error under Work; mend its cause, then requeue the key.",
             count=found.count,
+        )
+
+
+def long_running(using: str) -> Iterator[Finding]:
+    """Kinds of which a worker has been running a key for longer than ``WORKER.HUNG_MS``."""
+    allowed = timedelta(milliseconds=conf.current().worker.hung_ms)
+    for found in health.long_running(using, allowed):
+        keys = ", ".join(repr(key) for key in found.keys)
+        running = "1 key has" if found.count == 1 else f"{found.count} keys have"
+        yield Finding(
+            check="work.long-running",
+            severity="warning",
+            message=f"{found.kind}: {running} been running for up to {_span(found.longest)} on {found.process}: {keys}"
+            f"{' and more' if found.count > len(found.keys) else ''}; a run should end within {_span(allowed)}.",
+            fix="See the worker's log for its stack. Answer SYNC_AGAIN between steps, raise WORKER.HUNG_MS, or restart "
+            "a worker that hangs: its keys run elsewhere.",
+            count=found.count,
+        )
+
+
+def snapshots(using: str) -> Iterator[Finding]:
+    """Transactions open for so long that the queue's deleted rows pile up behind them."""
+    found = health.old_snapshots(using, OLD_SNAPSHOT)
+    if found:
+        yield Finding(
+            check="database.old-snapshot",
+            severity="warning",
+            message=f"A transaction has been open for {_span(found[0].age)}: {found[0].what}"
+            f"{f', and {len(found) - 1} more' if len(found) > 1 else ''}; rows deleted since then cannot be removed, "
+            "and every claim reads past them.",
+            fix="End it (SELECT pg_terminate_backend(pid), or ROLLBACK PREPARED), and set "
+            "idle_in_transaction_session_timeout for its role.",
+            count=len(found),
         )
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from threading import Condition, RLock
 from time import monotonic
-from typing import Final
+from typing import Final, NamedTuple
 
 from better_compute import conf
 from better_compute.contract.module import ModuleSpec
@@ -39,6 +39,14 @@ FLOOR_MARGIN: Final = timedelta(milliseconds=500)
 COOL_SECONDS: Final = (0.01, 0.5)
 
 
+class InFlight(NamedTuple):
+    """A key that runs: its incarnation, the lease it runs under, and when it was claimed on the database's clock."""
+
+    id: int
+    lease: str
+    since: datetime
+
+
 @dataclass(slots=True)
 class Lane:
     """One reconciler's queue, as this process runs it."""
@@ -51,8 +59,8 @@ class Lane:
     turns: int = 0
     #: Seconds a key takes, smoothed; unknown before the first run.
     cost: float | None = None
-    #: Key to (incarnation, lease) while it runs.
-    running: dict[str, tuple[int, str]] = field(default_factory=dict)
+    #: By key, while it runs.
+    running: dict[str, InFlight] = field(default_factory=dict)
     #: Key to (monotonic time until which it is left alone, how often in a row).
     cool: dict[str, tuple[float, int]] = field(default_factory=dict)
     #: ``monotonic()`` at which the next key becomes due.
@@ -268,7 +276,7 @@ class Dispatcher:
     def runs_under(self, lease: str) -> bool:
         """Whether a key runs under ``lease``."""
         with self.changed:
-            return any(lease == held for lane in self.lanes.values() for _, held in lane.running.values())
+            return any(lease == run.lease for lane in self.lanes.values() for run in lane.running.values())
 
     def goes_on(self, lane: Lane) -> bool:
         """Whether the thread of a turn may go on with the same lane, because nobody else waits for it."""
@@ -281,13 +289,15 @@ class Dispatcher:
 
     def noted_of(self, membership: Membership, but: Collection[str] = (), of: Lane | None = None) -> list[Noted]:
         """Everything that runs under ``membership``, except for the keys ``but`` of the lane ``of``."""
-        noted = []
+        noted: dict[tuple[str, datetime], Noted] = {}
         for lane in self.lanes.values():
-            if lane.membership is membership and lane.running:
-                keys = [key for key in lane.running if lane is not of or key not in but]
-                if keys:
-                    noted.append(Noted(lane.name, keys, [lane.running[key][0] for key in keys]))
-        return noted
+            if lane.membership is membership:
+                for key, run in lane.running.items():
+                    if lane is not of or key not in but:
+                        told = noted.setdefault((lane.name, run.since), Noted(lane.name, [], [], run.since))
+                        told.keys.append(key)
+                        told.ids.append(run.id)
+        return list(noted.values())
 
     def idle(self) -> bool:
         """Whether no turn is under way and nothing is known to be due."""

@@ -16,7 +16,7 @@ import psycopg
 
 from better_compute import conf
 from better_compute.engine import runs
-from better_compute.engine.dispatch import TURN_SECONDS, Dispatcher, Lane
+from better_compute.engine.dispatch import TURN_SECONDS, Dispatcher, InFlight, Lane
 from better_compute.engine.holds import Hold
 from better_compute.engine.metrics import metrics
 from better_compute.engine.shards import UNSHARDED
@@ -167,7 +167,7 @@ class Turns:
             for each in claimed:
                 hold = lane.membership.hold_for(lane.reconciler, each.shard)
                 if hold is not None and each.key not in lane.running:
-                    lane.running[each.key] = (each.id, hold.lease.name)
+                    lane.running[each.key] = InFlight(each.id, hold.lease.name, found.at)
                     claims.append((each, hold))
         return claims, more
 

@@ -41,6 +41,34 @@ WHERE NOT EXISTS (
 ORDER BY wanted.position
 """
 
+# A note may be another release's: what says no time is left out.
+LONG_RUNNING = """
+SELECT noted ->> 'kind', count(*), (array_agg(ran.key #>> '{}' ORDER BY noted ->> 'since', ran.key))[1:3],
+       max(clock.time - (noted ->> 'since')::timestamptz), (array_agg(member.host || ':' || member.pid))[1]
+FROM compute_workers member
+CROSS JOIN (SELECT compute_now() AS time) AS clock
+CROSS JOIN LATERAL jsonb_path_query(
+  member.inflight,
+  'lax $[*] ? (@.kind.type() == "string" && @.since like_regex "^[0-9]{4}-[0-9]{2}-[0-9]{2}T")') AS noted
+CROSS JOIN LATERAL jsonb_path_query(noted, 'lax $.keys[*]') AS ran (key)
+WHERE member.expires_at > clock.time AND (noted ->> 'since')::timestamptz < clock.time - %s::interval
+GROUP BY noted ->> 'kind' ORDER BY 1
+"""
+
+# What this role may see: its own sessions, those of roles it is a member of, and every prepared transaction.
+OLD_SNAPSHOTS = """
+SELECT 'session ' || pid || ' (' || COALESCE(NULLIF(application_name, ''), usename) || ', ' || state || ')',
+       clock_timestamp() - xact_start
+FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid() AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL)
+  AND xact_start < clock_timestamp() - %(age)s::interval
+UNION ALL
+SELECT 'prepared transaction ' || quote_literal(gid), clock_timestamp() - prepared
+FROM pg_prepared_xacts
+WHERE database = current_database() AND prepared < clock_timestamp() - %(age)s::interval
+ORDER BY 2 DESC
+"""
+
 LIVE_ROLES = "SELECT DISTINCT role FROM compute_workers WHERE expires_at > compute_now()"
 
 ISOLATION = "SELECT current_setting('default_transaction_isolation')"
@@ -74,6 +102,25 @@ class Stuck:
     count: int
     keys: list[str]
     attempts: int
+
+
+@dataclass(frozen=True, slots=True)
+class LongRunning:
+    """Keys of a kind whose run has taken long; ``keys`` names the three that began first, ``process`` one that runs."""
+
+    kind: str
+    count: int
+    keys: list[str]
+    longest: timedelta
+    process: str
+
+
+@dataclass(frozen=True, slots=True)
+class OldSnapshot:
+    """A transaction that has been open for ``age``, so that no row deleted since can be removed."""
+
+    what: str
+    age: timedelta
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +183,16 @@ def stuck(using: str) -> list[Stuck]:
 def unheld(leases: Sequence[str], using: str) -> list[str]:
     """Which of ``leases`` no live member holds, in the order given."""
     return [name for (name,) in _rows(using, UNHELD, [list(leases)])]
+
+
+def long_running(using: str, longer_than: timedelta) -> list[LongRunning]:
+    """Kinds of which live members have been running a key for longer."""
+    return [LongRunning(*row) for row in _rows(using, LONG_RUNNING, [longer_than])]
+
+
+def old_snapshots(using: str, older_than: timedelta) -> list[OldSnapshot]:
+    """Transactions that have been open for longer, oldest first."""
+    return [OldSnapshot(*row) for row in _rows(using, OLD_SNAPSHOTS, {"age": older_than})]
 
 
 def live_roles(using: str) -> set[str]:

@@ -12,7 +12,7 @@ from django.test import override_settings
 
 from better_compute import Catalog, ComputeError, Finding, Report, compute, doctor, ledger, registry
 from better_compute.contract.module import ModuleSpec
-from better_compute.store import clock
+from better_compute.store import clock, session
 from tests.registry.specs import method, module, plugin, reconciler
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("made_up_modules")]
@@ -274,6 +274,56 @@ def test_keys_that_keep_failing_are_named() -> None:
     [found] = findings(sync())
     assert (found.check, found.severity, found.count) == ("work.stuck", "warning", 4)
     assert found.message == "gadgets.sync: 4 keys are failing, up to 9 times in a row: 'b', 'e', 'd' and more."
+
+
+def running(note: str) -> None:
+    hold(f"singleton:{SYNC}")
+    execute("UPDATE compute_workers SET inflight = %s::jsonb WHERE id = 'w1'", [note])
+
+
+def test_keys_that_run_for_longer_than_they_should_are_named_with_their_process() -> None:
+    hold(f"singleton:{SYNC}")
+    execute(
+        """UPDATE compute_workers SET inflight = jsonb_build_array(
+             jsonb_build_object('kind', %s::text, 'keys', '["a", "b"]'::jsonb, 'ids', '[1, 2]'::jsonb,
+                                'since', compute_now() - interval '200 seconds'),
+             jsonb_build_object('kind', %s::text, 'keys', '["soon"]'::jsonb, 'ids', '[3]'::jsonb,
+                                'since', compute_now() - interval '5 seconds'))""",
+        [SYNC, SYNC],
+    )
+    [found] = findings(sync())
+    assert (found.check, found.severity, found.count) == ("work.long-running", "warning", 2)
+    assert found.message.startswith("gadgets.sync: 2 keys have been running for up to 3 min 2")
+    assert found.message.endswith(" s on h:1: 'a', 'b'; a run should end within 1 min 0 s.")
+    assert "SYNC_AGAIN" in found.fix
+
+
+@pytest.mark.parametrize(
+    "note",
+    ["7", '[{"kind": "n", "keys": ["k"], "ids": [1]}]', '[{"kind": "n", "keys": ["k"], "since": "long ago"}]', "[[]]"],
+)
+def test_a_note_that_says_no_time_is_nothing_to_report(note: str) -> None:
+    running(note)
+    assert findings(sync()) == []
+
+
+def test_a_transaction_that_stays_open_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("better_compute.doctor.work.OLD_SNAPSHOT", timedelta(0))
+    with session.connect("default", "forgotten", {}) as other, other.transaction():
+        backend = other.info.backend_pid
+        other.execute("INSERT INTO compute_leases (name) VALUES ('x')")
+        found = [each for each in findings(quiet()) if each.check == "database.old-snapshot"]
+        other.execute("DELETE FROM compute_leases WHERE name = 'x'")
+    [one] = found
+    assert one.severity == "warning"
+    assert f"session {backend} (forgotten, idle in transaction)" in one.message
+    assert "pg_terminate_backend" in one.fix
+
+
+def test_a_transaction_that_is_young_is_nothing_to_report() -> None:
+    with session.connect("default", "young", {}) as other, other.transaction():
+        other.execute("SELECT txid_current()")
+        assert findings(quiet()) == []
 
 
 def test_work_of_a_kind_that_no_module_runs_is_a_warning() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from threading import Thread
 from typing import Any
 
@@ -15,7 +16,7 @@ from better_compute.contract.module import ModuleSpec
 from better_compute.contract.ports import ReconcileContext
 from better_compute.contract.reconcilers import DONE, Outcome, Reconciler
 from better_compute.engine import pausing
-from better_compute.engine.dispatch import Dispatcher, Lane
+from better_compute.engine.dispatch import Dispatcher, InFlight, Lane
 from better_compute.engine.keeper import Keeper
 from better_compute.engine.membership import Membership
 from better_compute.store.session import Session
@@ -103,7 +104,7 @@ def test_a_member_that_is_trusted_again_looks_without_waiting_for_a_poll() -> No
 
 def test_a_member_that_retires_gives_back_what_nothing_runs_under_and_the_rest_as_runs_end() -> None:
     with kept("t.a", "t.b") as (keeper, member, lanes):
-        lanes["t.b"].running["k"] = (1, "singleton:t.b")
+        lanes["t.b"].running["k"] = InFlight(1, "singleton:t.b", datetime.now(UTC))
         keeper.retire()
         eventually(lambda: held_leases() == {"singleton:t.b"})
         assert member.trusted

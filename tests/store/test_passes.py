@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -72,10 +72,10 @@ class TestClaim:
         enqueue(cursor, "a", "b")
         found = claim(cursor, others=[Noted("t.other", ["x"], [7])])
         assert keys(found) == ["a", "b"]
-        assert note(cursor) == [
-            {"kind": "t.other", "keys": ["x"], "ids": [7]},
-            {"kind": KIND, "keys": ["a", "b"], "ids": [claimed.id for claimed in found.claimed]},
-        ]
+        others, mine = note(cursor)
+        assert others == {"kind": "t.other", "keys": ["x"], "ids": [7]}
+        assert datetime.fromisoformat(mine.pop("since")) == found.at
+        assert mine == {"kind": KIND, "keys": ["a", "b"], "ids": [claimed.id for claimed in found.claimed]}
 
     def test_without_anything_due_nothing_is_written(self, cursor: Any) -> None:
         before = version_of_the_member(cursor)
