@@ -54,12 +54,15 @@ def forget() -> None:
         cursor.execute("DELETE FROM compute_work WHERE kind LIKE 'bench.%'")
 
 
-def hot_key(seconds: float, *, enqueue_first: bool) -> float:
-    """Transactions a second of 8 writers that all enqueue one key and work 10 ms in the same transaction."""
+def hot_key(seconds: float, *, enqueue_first: bool, shared: bool = True) -> float:
+    """Transactions a second of 8 writers that all enqueue one key and work 10 ms in the same transaction.
+
+    Not ``shared``, each has a key of its own.
+    """
     done = [0] * WRITERS
     barrier = threading.Barrier(WRITERS + 1)
     stop = threading.Event()
-    write: Callable[[], None] = _enqueue_at_once if enqueue_first else _enqueue
+    write: Callable[[str], None] = _enqueue_at_once if enqueue_first else _enqueue
 
     def writer(number: int) -> None:
         try:
@@ -67,7 +70,7 @@ def hot_key(seconds: float, *, enqueue_first: bool) -> float:
             barrier.wait()
             while not stop.is_set():
                 with transaction.transaction():
-                    write()
+                    write("hot" if shared else f"hot-{number}")
                     time.sleep(OTHER_WORK)
                 done[number] += 1
         finally:
@@ -86,13 +89,13 @@ def hot_key(seconds: float, *, enqueue_first: bool) -> float:
     return counted / took
 
 
-def _enqueue() -> None:
-    WorkPort().enqueue("bench.no-op", "hot", delay=LATER)
+def _enqueue(key: str) -> None:
+    WorkPort().enqueue("bench.no-op", key, delay=LATER)
 
 
-def _enqueue_at_once() -> None:
+def _enqueue_at_once(key: str) -> None:
     with connection.cursor() as cursor:
-        work.upsert(cursor, [work.WorkRow("bench.no-op", "hot", -1, 3_600_000)])
+        work.upsert(cursor, [work.WorkRow("bench.no-op", key, -1, 3_600_000)])
 
 
 def commit_to_start(commits: int) -> list[float]:

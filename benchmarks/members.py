@@ -15,6 +15,7 @@ from django.db import connection
 
 from benchmarks import queue
 from benchmarks.queue import wait_until
+from benchmarks.settings import THREADS_VARIABLE
 from better_compute.engine.shards import SHARDS
 
 #: Longest that a process may take to import, connect and join, in seconds.
@@ -47,9 +48,13 @@ class Members:
         self._processes: list[subprocess.Popen[bytes]] = []
         self._left: list[float] = []
 
-    def start(self) -> subprocess.Popen[bytes]:
-        """Start another process."""
-        process = subprocess.Popen([sys.executable, "-m", "benchmarks.member"], stdout=subprocess.DEVNULL)
+    def start(self, *, threads: int = 4) -> subprocess.Popen[bytes]:
+        """Start another process, with so many handler threads."""
+        process = subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.member"],
+            env={**os.environ, THREADS_VARIABLE: str(threads)},
+            stdout=subprocess.DEVNULL,
+        )
         self._processes.append(process)
         return process
 
@@ -112,8 +117,9 @@ class Members:
 
     def spread(self) -> float:
         """How much more than an even share of :data:`KEYS` keys the busiest of :data:`PROCESSES` members ran."""
-        while 1 + len(self._processes) < PROCESSES:
-            self.start()
+        while 1 + sum(process.poll() is None for process in self._processes) < PROCESSES:
+            # A server takes some hundred connections, and each thread may hold one.
+            self.start(threads=1)
         wait_until(lambda: holders() == PROCESSES, "not every process holds shards", seconds=600, pause=0.5)
         ask("DELETE FROM bench_spread RETURNING 1")
         before = deadlocks()

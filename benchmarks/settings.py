@@ -13,5 +13,7 @@ DATABASES = {"default": {**database(os.environ["DATABASE_URL"]), "CONN_MAX_AGE":
 # What the project's middleware costs would be added to both sides of each ratio and flatter ours.
 MIDDLEWARE: list[str] = []
 ROOT_URLCONF = "benchmarks.urls"
-COMPUTE: dict[str, object] = {}
+#: Handler threads of a worker that the benchmark starts.
+THREADS_VARIABLE = "BENCH_THREADS"
+COMPUTE: dict[str, object] = {"WORKER": {"THREADS": int(os.environ.get(THREADS_VARIABLE, "4"))}}
 LOGGING = {"version": 1, "disable_existing_loggers": False, "root": {"level": "ERROR"}}

@@ -151,10 +151,12 @@ def enqueues(scale: int) -> list[Figure]:
         {
             "ours": lambda: enqueue.hot_key(HOT_SECONDS, enqueue_first=False),
             "enqueued first": lambda: enqueue.hot_key(HOT_SECONDS, enqueue_first=True),
+            "a key of each writer": lambda: enqueue.hot_key(HOT_SECONDS, enqueue_first=False, shared=False),
         },
         configuration={
             "ours": "ctx.work.enqueue anywhere in the transaction; written right before COMMIT",
             "enqueued first": "the same upsert written at the start of the transaction",
+            "a key of each writer": "as ours, but nobody waits for anybody: the most that any design could reach here",
         },
     )
     return [
@@ -239,7 +241,7 @@ def movements(others: members.Members, *, full: bool) -> list[Figure]:
             "busiest of 20 members",
             "of even",
             {"ours": others.spread},
-            configuration={"ours": "100,000 keys, run_many"},
+            configuration={"ours": "100,000 keys, run_many, one handler thread a process"},
         )
         figures.append(Figure("work: 100,000 keys over 20 processes", spread, None, "<= 1.25 of even"))
     return figures
