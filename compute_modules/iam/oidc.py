@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import jwt
 import msgspec
@@ -43,9 +44,7 @@ class Verifier:
 
     def __init__(self, provider: Provider) -> None:
         self.provider = provider
-        self._keys = KeySet(
-            self._locate, ttl_s=provider.keys_ttl_s, pause_s=provider.keys_pause_s, timeout_s=provider.timeout_s
-        )
+        self._keys = KeySet(self._load, ttl_s=provider.keys_ttl_s, pause_s=provider.keys_pause_s)
 
     def verify(self, secret: str, header: _Header) -> Mapping[str, Any]:
         """The claims of a token whose signature, issuer and audience are right. Times are judged in the call.
@@ -89,14 +88,29 @@ class Verifier:
         except jwt.PyJWTError as error:
             raise unauthenticated(f"The token is no good: {type(error).__name__}.") from error
 
-    def _locate(self) -> str:
+    def _load(self) -> dict[str, Any]:
+        """The key set, from where the settings say, or else from where the provider says.
+
+        A provider is trusted to say who its people are, not to send this server about its own network: keys on
+        another host than the issuer's are fetched from public addresses only.
+        """
+        timeout_s = self.provider.timeout_s
         if self.provider.jwks_url:
-            return self.provider.jwks_url
+            return fetch(self.provider.jwks_url, timeout_s)
         address = self.provider.issuer.rstrip("/") + "/.well-known/openid-configuration"
-        document = fetch(address, self.provider.timeout_s)
-        if document.get("issuer") != self.provider.issuer or not isinstance(document.get("jwks_uri"), str):
+        document = fetch(address, timeout_s)
+        keys = document.get("jwks_uri")
+        if document.get("issuer") != self.provider.issuer or not isinstance(keys, str):
             raise ProviderUnreachable(f"{address} speaks for another issuer.")
-        return str(document["jwks_uri"])
+        return fetch(keys, timeout_s, public=not _same_host(keys, self.provider.issuer))
+
+
+def _same_host(one: str, other: str) -> bool:
+    try:
+        a, b = urlsplit(one), urlsplit(other)
+        return (a.scheme, a.hostname, a.port) == (b.scheme, b.hostname, b.port)
+    except ValueError:
+        return False
 
 
 @dataclass(frozen=True, slots=True)

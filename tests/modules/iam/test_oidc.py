@@ -6,6 +6,8 @@ import base64
 import hashlib
 import hmac
 import json
+import socket
+import threading
 import time
 import urllib.parse
 import urllib.request
@@ -20,8 +22,10 @@ from django.test import Client, override_settings
 
 from better_compute import registry
 from better_compute.testing import advance_clock
+from compute_modules.iam.jwks import KeySet, ProviderUnreachable, fetch
 from tests.modules.iam.conftest import AUTHORIZER, grant, rows, service
 from tests.modules.iam.provider import AUDIENCE, Key, OpenIdProvider, running
+from tests.modules.tenancy.conftest import in_thread
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("world")]
 
@@ -351,6 +355,109 @@ class TestKeys:
         assert count(token).status_code == 401
 
 
+class TestWhereKeysMayBe:
+    """A provider that was taken over, or lies, sends this server nowhere inside its own network."""
+
+    @pytest.mark.parametrize(
+        "address",
+        [
+            "http://169.254.169.254/latest/meta-data",
+            "https://169.254.169.254/jwks",
+            "https://10.0.0.1/jwks",
+            "https://192.168.1.1:8443/jwks",
+            "https://127.0.0.2/jwks",
+            "https://[::1]/jwks",
+            "https://[::ffff:10.0.0.1]/jwks",
+            "https://[fe80::1]/jwks",
+            "https://localhost/jwks",
+            "https://0.0.0.0/jwks",
+            "https://224.0.0.1/jwks",
+            "http://keys.example/jwks",
+            "http://localhost:6379/",
+            "https://user:secret@keys.example/jwks",
+            "https://[broken/jwks",
+            "file:///etc/passwd",
+            "ftp://keys.example/jwks",
+            "gopher://127.0.0.1:6379/_FLUSHALL",
+            "/jwks",
+            "",
+        ],
+    )
+    def test_an_address_inside_is_503_and_nobody_connects(
+        self, provider: OpenIdProvider, count: Count, monkeypatch: pytest.MonkeyPatch, address: str
+    ) -> None:
+        document = {"issuer": provider.issuer, "jwks_uri": address}
+        provider.instead["/.well-known/openid-configuration"] = (200, json.dumps(document).encode())
+        connected: list[Any] = []
+        create = socket.create_connection
+
+        def connect(address: Any, *args: Any, **kwargs: Any) -> Any:
+            connected.append(address)
+            return create(address, *args, **kwargs)
+
+        monkeypatch.setattr(socket, "create_connection", connect)
+        answer = count(provider.token(groups="admins"))
+        assert (answer.status_code, answer.json()["reason"]) == (503, "PROVIDER_UNREACHABLE")
+        assert {host for host, _ in connected} <= {urllib.parse.urlsplit(provider.issuer).hostname}
+        assert provider.asked == {"/.well-known/openid-configuration": 1}
+        assert "169.254" not in answer.content.decode()
+
+    def test_a_name_that_resolves_inside_is_refused_whatever_it_resolved_to_before(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        answers = iter([["10.0.0.7"], ["93.184.216.34", "127.0.0.1"]])
+
+        def resolve(host: str, port: int, **kwargs: Any) -> Any:
+            return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (each, port)) for each in next(answers)]
+
+        monkeypatch.setattr(socket, "getaddrinfo", resolve)
+        monkeypatch.setattr(socket, "create_connection", lambda *args, **kwargs: pytest.fail("it connected"))
+        for inside in ("10.0.0.7", "127.0.0.1"):
+            with pytest.raises(ProviderUnreachable, match=f"{inside}, an address of this network"):
+                fetch("https://keys.example/jwks", 1, public=True)
+
+    def test_it_connects_to_the_very_address_that_was_judged(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        connected: list[Any] = []
+
+        def connect(address: Any, *args: Any, **kwargs: Any) -> Any:
+            connected.append(address)
+            raise ConnectionRefusedError
+
+        found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("93.184.216.34", 443))]
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *args, **kwargs: found)
+        monkeypatch.setattr(socket, "create_connection", connect)
+        with pytest.raises(ProviderUnreachable):
+            fetch("https://keys.example/jwks", 1, public=True)
+        assert connected == [("93.184.216.34", 443)]
+
+    def test_what_the_settings_name_is_trusted(self, provider: OpenIdProvider, count: Count) -> None:
+        with configured(provider, JWKS_URL=f"{provider.issuer}/jwks"):
+            assert count(provider.token(groups="admins")).status_code == 200
+        assert provider.asked == {"/jwks": 1}
+
+
+def test_while_one_asks_a_slow_provider_the_others_use_the_key_that_is_known() -> None:
+    loads, entered, go_on = [0], threading.Event(), threading.Event()
+    key = Key("k1")
+
+    def load() -> dict[str, Any]:
+        loads[0] += 1
+        if loads[0] == 2:
+            entered.set()
+            assert go_on.wait(10)
+        return {"keys": [key.jwk]}
+
+    keys = KeySet(load, ttl_s=0, pause_s=0)
+    assert keys.key("k1", "RS256") is not None
+    slow, answers = in_thread(lambda: keys.key("k1", "RS256"))
+    assert entered.wait(10)
+    assert keys.key("k1", "RS256") is not None
+    assert loads == [2]
+    go_on.set()
+    slow.join(10)
+    assert answers[0] is not None
+
+
 @pytest.mark.parametrize(
     ("wrong", "named"),
     [
@@ -360,6 +467,10 @@ class TestKeys:
         ({"AUDIENCE": ""}, "AUDIENCE"),
         ({"ISSUER": "http://login.example"}, "login.example"),
         ({"JWKS_URL": "file:///etc/passwd"}, "file:"),
+        ({"JWKS_URL": "https://user:secret@login.example/jwks"}, "neither https"),
+        ({"ISSUER": "https://user@login.example"}, "neither https"),
+        ({"ISSUER": "http://127.0.0.1.evil.example"}, "neither https"),
+        ({"TIMEOUT_S": 31}, "TIMEOUT_S"),
         ({"NAME": "Corp/x"}, "NAME"),
         ({"LEEWAY_S": 301}, "LEEWAY_S"),
     ],
