@@ -15,6 +15,7 @@ from typing import Any
 from django.contrib.postgres.operations import AddIndexConcurrently
 from django.db import OperationalError, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.migrations import Migration
 from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.state import ProjectState
@@ -147,7 +148,12 @@ class LedgerExecutor(MigrationExecutor):
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 with self._quietly(), self._transaction(migration):
-                    state = super().apply_migration(state, migration, fake=fake)
+                    joined = migration.atomic and not fake
+                    if joined:
+                        with self._joined_editor() as editor:
+                            state = migration.apply(state, editor)
+                    # What is left for Django to do after that is to record it.
+                    state = super().apply_migration(state, migration, fake=fake or joined)
                     if migration.replaces:
                         # Django 5.2 records a squash itself only after the whole run; a crash must not come between.
                         self.check_replacements()
@@ -178,6 +184,16 @@ class LedgerExecutor(MigrationExecutor):
         with transaction.atomic(using=self.connection.alias, durable=True):
             self._refuse_another_backend(migration_lock.bound_waits(self.connection, self.lock_timeout_ms))
             yield
+
+    @contextmanager
+    def _joined_editor(self) -> Iterator[BaseDatabaseSchemaEditor]:
+        # Its own savepoint would cost two round trips and protect nothing that our transaction does not.
+        with self.connection.schema_editor(atomic=False) as editor:
+            editor.atomic_migration = True
+            try:
+                yield editor
+            finally:
+                editor.atomic_migration = False
 
     def _clear_leftovers(self, migration: Migration) -> None:
         # A concurrent build that was interrupted leaves an index, mostly an invalid one, in the way of the next try.

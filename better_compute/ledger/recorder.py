@@ -17,7 +17,7 @@ from better_compute.store import ledger_rows
 
 
 class LedgerRecorder(MigrationRecorder):
-    """Writes the ``django_migrations`` row and the ledger row in one transaction.
+    """Writes the ``django_migrations`` row and the ledger row in one transaction, applied ones in one statement.
 
     The hook stands here and not in the executor, because Django records a squashed migration's names
     straight through the recorder, and because the executor's own hook has another signature on Django 6.1.
@@ -48,11 +48,13 @@ class LedgerRecorder(MigrationRecorder):
 
     def record_applied(self, app: str, name: str) -> None:
         """Record that a migration stands in the schema."""
-        # Inside a migration's transaction a savepoint would cost two round trips and protect nothing more.
-        with transaction.atomic(using=self.connection.alias, savepoint=False):
+        # Outside a run Django records a squash because all that it replaces is applied.
+        row = self._row(app, name, self._action, None if self._running else "all that it replaces is applied")
+        self.ensure_schema()
+        if row is None:
             super().record_applied(app, name)
-            # Outside a run Django records a squash because all that it replaces is applied.
-            self.append(app, name, self._action, None if self._running else "all that it replaces is applied")
+        else:
+            ledger_rows.append_and_record(self.connection, row, app, name)
 
     def record_unapplied(self, app: str, name: str) -> None:
         """Record that a migration is out of the schema."""
@@ -63,24 +65,26 @@ class LedgerRecorder(MigrationRecorder):
 
     def append(self, app: str, name: str, action: ledger_rows.Action, reason: str | None = None) -> None:
         """Append a ledger row for a hosted module's migration; other apps have none."""
+        row = self._row(app, name, action, reason)
+        if row is not None:
+            ledger_rows.append(self.connection, row)
+
+    def _row(self, app: str, name: str, action: ledger_rows.Action, reason: str | None) -> ledger_rows.LedgerRow | None:
         owner = self._owners.get(app)
         if owner is None or not self._has_ledger():
-            return
+            return None
         # A squashed name whose file is gone, or one that is pruned, has the sum of what stands for it.
         source = self._shipped.get((app, name)) or self._running
         elapsed = monotonic() - self._started if self._running else 0.0
         ledger_name = owner.ledger_name(name)
-        ledger_rows.append(
-            self.connection,
-            ledger_rows.LedgerRow(
-                owner=owner.name,
-                name=ledger_name,
-                action=action,
-                checksum=checksum.of(source) if source else self._last_checksum(ledger_name),
-                version=owner.version,
-                reason=reason,
-                duration_ms=round(elapsed * 1000),
-            ),
+        return ledger_rows.LedgerRow(
+            owner=owner.name,
+            name=ledger_name,
+            action=action,
+            checksum=checksum.of(source) if source else self._last_checksum(ledger_name),
+            version=owner.version,
+            reason=reason,
+            duration_ms=round(elapsed * 1000),
         )
 
     def _has_ledger(self) -> bool:

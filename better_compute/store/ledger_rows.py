@@ -6,7 +6,7 @@ Every statement runs on the migrator's connection, which holds the migration loc
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
@@ -15,6 +15,13 @@ Action = Literal["started", "applied", "faked", "adopted", "reverted", "removed"
 EXISTS = "SELECT to_regclass('compute_migrations') IS NOT NULL"
 
 INSERT = """
+INSERT INTO compute_migrations (owner, name, action, checksum, reason, version, duration_ms)
+VALUES (%s, %s, %s, %s, %s, %s, %s)
+"""
+
+# One round trip for both rows of a migration; either is there with the other only.
+INSERT_BOTH = """
+WITH django AS (INSERT INTO django_migrations (app, name, applied) VALUES (%s, %s, statement_timestamp()))
 INSERT INTO compute_migrations (owner, name, action, checksum, reason, version, duration_ms)
 VALUES (%s, %s, %s, %s, %s, %s, %s)
 """
@@ -68,9 +75,17 @@ def exists(connection: BaseDatabaseWrapper) -> bool:
 def append(connection: BaseDatabaseWrapper, row: LedgerRow) -> None:
     """Append ``row`` in the transaction that is open."""
     with connection.cursor() as cursor:
-        cursor.execute(
-            INSERT, [row.owner, row.name, row.action, row.checksum, row.reason, row.version, row.duration_ms]
-        )
+        cursor.execute(INSERT, _values(row))
+
+
+def append_and_record(connection: BaseDatabaseWrapper, row: LedgerRow, app: str, name: str) -> None:
+    """Append ``row`` and write Django's row for the migration ``name`` of ``app``; both or neither."""
+    with connection.cursor() as cursor:
+        cursor.execute(INSERT_BOTH, [app, name, *_values(row)])
+
+
+def _values(row: LedgerRow) -> list[Any]:
+    return [row.owner, row.name, row.action, row.checksum, row.reason, row.version, row.duration_ms]
 
 
 def standings(connection: BaseDatabaseWrapper) -> dict[str, Standing]:

@@ -100,12 +100,12 @@ def test_deferred_sql_commits_with_the_ledger_row(host: Host) -> None:
         "compute_migrate",
         script="""
         from better_compute.ledger.recorder import LedgerRecorder
-        append = LedgerRecorder.append
-        def fail(self, app, *rest):
-            append(self, app, *rest)
+        record = LedgerRecorder.record_applied
+        def fail(self, app, name):
+            record(self, app, name)
             if app == "plg_acme":
                 raise RuntimeError("stop here")
-        LedgerRecorder.append = fail
+        LedgerRecorder.record_applied = fail
         """,
         exit_code=4,
     )
@@ -237,3 +237,31 @@ def test_the_state_is_right_after_a_second_try(host: Host) -> None:
     assert host.rows(
         "SELECT data_type FROM information_schema.columns WHERE table_name = 'plg_acme_one' AND column_name = 'two'"
     ) == [("bigint",)]
+
+
+def test_a_migration_costs_one_statement_more_than_djangos(host: Host) -> None:
+    host.plugin("acme", m0001_one=table("plg_acme_one"), m0002_two=table("plg_acme_two"))
+    result = host.manage(
+        "compute_migrate",
+        script="""
+        from django.db import connection
+        from better_compute.ledger.executor import LedgerExecutor
+        def tell(execute, sql, *rest):
+            print("statement:", *str(sql).split()[:2])
+            return execute(sql, *rest)
+        apply_migration = LedgerExecutor.apply_migration
+        def watched(self, state, migration, **options):
+            if migration.name != "0002_two":
+                return apply_migration(self, state, migration, **options)
+            with connection.execute_wrapper(tell):
+                return apply_migration(self, state, migration, **options)
+        LedgerExecutor.apply_migration = watched
+        """,
+    )
+    statements = [line for line in result.out.splitlines() if line.startswith("statement:")]
+    # Beside BEGIN and COMMIT: no savepoint, and both records in one.
+    assert statements == [
+        "statement: SELECT set_config('lock_timeout',",
+        "statement: CREATE TABLE",
+        "statement: WITH django",
+    ]
