@@ -11,7 +11,7 @@ from better_compute.ledger.errors import (
     Refused,
     Unreachable,
 )
-from better_compute.ledger.run import migrate, pending, planned, reader, rehash, targets
+from better_compute.ledger.run import migrate, migrate_to, pending, planned, reader, rehash, targets
 from better_compute.ledger.wrap import wrapped
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "graph",
     "lint",
     "migrate",
+    "migrate_to",
     "pending",
     "planned",
     "reader",

@@ -133,6 +133,23 @@ def _run(executor: LedgerExecutor, module: str | None, *, fake_initial: bool, ve
     emit_post_migrate_signal(verbosity, False, alias, apps=after.apps, plan=plan)
 
 
+def migrate_to(module: str, migration: str | None, using: str, *, lock_wait: float = LOCK_WAIT_S) -> Any:
+    """Bring ``module`` to ``migration``, None for before its first, and return the models of that state."""
+    connection = engine.connect(using)
+    hosted = hosted_modules()
+    with turn(connection, wait=lock_wait) as backend:
+        executor = executor_for(connection, hosted, backend=backend)
+        drift.refuse(executor)
+        ((label, _), *_rest) = targets(executor, module)
+        if migration is not None and (label, migration) not in executor.loader.graph.nodes:
+            names = ", ".join(sorted(name for app, name in executor.loader.graph.nodes if app == label))
+            raise Refused(f"{module} has no migration {migration!r}; it has {names}.", mend="Name one of these.")
+        with naming_failures(executor):
+            state = executor.migrate([(label, migration)])
+    state.clear_delayed_apps_cache()
+    return state.apps
+
+
 def rehash(name: str, reason: str, using: str | None = None, *, lock_wait: float = LOCK_WAIT_S) -> None:
     """Accept the shipped source of the applied migration ``name`` as it is now; see :func:`drift.rehash`."""
     connection = engine.connect(using or conf.current().owner_database)

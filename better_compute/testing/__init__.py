@@ -5,7 +5,16 @@ walks a table of states.
 """
 
 from better_compute.testing.clock import advance_clock, reset_clock
+from better_compute.testing.migrating import migrate_module
 from better_compute.testing.states import check_states
 from better_compute.testing.store import clear_store, restore_baseline, take_baseline
 
-__all__ = ["advance_clock", "check_states", "clear_store", "reset_clock", "restore_baseline", "take_baseline"]
+__all__ = [
+    "advance_clock",
+    "check_states",
+    "clear_store",
+    "migrate_module",
+    "reset_clock",
+    "restore_baseline",
+    "take_baseline",
+]

@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from better_compute import ledger
 from better_compute.testing.clock import reset_clock
 from better_compute.testing.member import SimulatedMember
+from better_compute.testing.migrating import migrate_module
 
 
 @pytest.fixture
@@ -29,3 +31,10 @@ def simulated_member(transactional_db: None) -> Iterator[Callable[..., Simulated
     for member in made:
         member.close()
     reset_clock()
+
+
+@pytest.fixture
+def module_at(transactional_db: None) -> Iterator[Callable[[str, str | None], Any]]:
+    """Call :func:`migrate_module`; everything is applied again after the test."""
+    yield migrate_module
+    ledger.migrate()
