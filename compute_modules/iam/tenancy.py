@@ -8,8 +8,11 @@ from better_compute import DONE, SYNC_AGAIN, ModuleContext, Outcome
 
 from . import tree
 
-#: Most rows of each kind that one call ends.
+#: Most rows of each kind that one call ends, and most tenants below that it begins to delete: each of those takes a
+#: lock until the call's transaction ends, and the server has room for a few thousand only.
 BATCH: Final = 100
+#: Tenants below that one statement reads.
+_PAGE: Final = 1_000
 
 _ENDING: Final = {
     "grants": "UPDATE compute_iam_grants SET revoked_at = compute_now(), revoked_by = 'tenancy' WHERE id IN"
@@ -28,14 +31,25 @@ def tenant_deleted(ctx: ModuleContext, tenant_id: str) -> Outcome:
 
     Its owners keep their rights until the tenants below are gone: they may have to mend what blocks those.
     """
-    remaining = False
-    after = ""
-    while page := tree.children(ctx, tenant_id, after=after, limit=BATCH):
-        for child in page:
-            ctx.tenants.delete(child.id, reason=f"{tenant_id} is deleted")
-            remaining = remaining or ctx.tenants.state(child.id) != "torn_down"
-        after = page[-1].id
-    if remaining:
+    if _delete_below(ctx, tenant_id):
         return SYNC_AGAIN
     full = [ctx.sql.query(statement, [tenant_id, BATCH]).row_count == BATCH for statement in _ENDING.values()]
     return SYNC_AGAIN if any(full) else DONE
+
+
+def _delete_below(ctx: ModuleContext, tenant_id: str) -> bool:
+    """Begin to delete up to a batch of the tenants below; whether any of them has not ended."""
+    remaining, begun, after = False, 0, ""
+    while page := tree.children(ctx, tenant_id, after=after, limit=_PAGE):
+        standings = ctx.tenants.standings([child.id for child in page])
+        for child in page:
+            state = standings[child.id].state if child.id in standings else "active"
+            remaining = remaining or state != "torn_down"
+            if state in ("deleting", "torn_down"):
+                continue
+            if begun == BATCH:
+                return True
+            ctx.tenants.delete(child.id, reason=f"{tenant_id} is deleted")
+            begun += 1
+        after = page[-1].id
+    return remaining

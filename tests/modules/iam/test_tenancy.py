@@ -129,3 +129,50 @@ def test_many_grants_end_in_bounded_steps() -> None:
     assert rows("SELECT count(*) FROM compute_iam_grants WHERE revoked_at IS NULL AND tenant_id = 'own'") == [(150,)]
     tick_until_quiet()
     assert status("own").phase == "torn_down"
+
+
+class TestManyBelow:
+    @pytest.fixture
+    def below(self) -> int:
+        """130 tenants below org, two of which are there already."""
+        rows(
+            "INSERT INTO compute_iam_tenants (id, parent_id, kind, name, path, depth)"
+            " SELECT 'p' || n, 'org', 'project', 'p', '[]', 1 FROM generate_series(1, 128) AS n"
+        )
+        tick_until_quiet()
+        return 130
+
+    def states(self) -> dict[str, int]:
+        return dict(
+            rows(
+                "SELECT here.state, count(*) FROM compute_tenant_states AS here JOIN compute_iam_tenants AS place"
+                " ON place.id = here.tenant_id WHERE place.parent_id = 'org' GROUP BY here.state"
+            )
+        )
+
+    def test_they_begin_to_be_deleted_in_bounded_steps(self, below: int) -> None:
+        delete("org")
+        tick()
+        assert self.states() == {"deleting": 100}
+        # The next pass follows at once, since rows were written.
+        tick_until_quiet(limit=500)
+        assert self.states() == {"torn_down": below}
+        sweep()
+        assert status("org").phase == "torn_down"
+
+    def test_a_pass_that_merely_waits_takes_no_lock_and_few_statements(
+        self, below: int, django_assert_max_num_queries: Any
+    ) -> None:
+        from better_compute import SYNC_AGAIN
+        from better_compute.store import transaction
+        from compute_modules.iam.tenancy import tenant_deleted
+
+        ctx = compute.context("iam")
+        for _ in range(2):
+            with transaction.transaction():
+                assert tenant_deleted(ctx, "org") == SYNC_AGAIN
+        assert self.states() == {"deleting": below}
+        with transaction.transaction(), django_assert_max_num_queries(4):
+            assert tenant_deleted(ctx, "org") == SYNC_AGAIN
+            locks = rows("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()")
+        assert locks == [(0,)]
