@@ -172,7 +172,7 @@ def _transact(alias: str, act: Act, credential: identity.Credential, decode: Cal
 
     with transaction.transaction(using=alias, first=first, marked=True):
         input, act.resource = (_Early.of(decode, act.spec) if act.arriving else early).outcome()
-        _authorize(act, act.resource)
+        _authorize(act, act.resource, input)
         _admit(act)
         claim = _claim(act)
         digest = idempotency.input_hash(input) if claim else b""
@@ -244,10 +244,10 @@ def _keep(act: Act, claim: idempotency_store.Claim, digest: bytes, answer: Answe
     )
 
 
-def _authorize(act: Act, resource: Resource) -> None:
+def _authorize(act: Act, resource: Resource, input: Any) -> None:
     assert act.principal is not None  # noqa: S101 - the preamble set it
     act.denied = True
-    act.tenant_id = _owner(resource)
+    act.tenant_id = _owner_or_former(act, resource, input)
     decision = authorizer().authorize(act.principal, act.spec.action, resource, act.tenant_id)
     if not decision.allowed:
         if not decision.visible:
@@ -279,6 +279,21 @@ def _reaches(act: Act, tenant_id: str) -> bool:
     """Whether the caller might have made this call in another tenant too: then it may tell of that tenant."""
     assert act.principal is not None  # noqa: S101 - the preamble set it
     return _permits(act.principal, act.spec.action, Resource("tenant", tenant_id), tenant_id)
+
+
+def _owner_or_former(act: Act, resource: Resource, input: Any) -> str | None:
+    """The owner, also of what this very call deleted when it was made first: its repetition is owed the same answer."""
+    try:
+        return _owner(resource)
+    except ComputeError as error:
+        if error.code is not ErrorCode.NOT_FOUND or act.idempotency_key is None or act.dry_run:
+            raise
+        assert act.principal is not None  # noqa: S101 - the preamble set it
+        claim = idempotency_store.Claim(act.principal.id, "", act.spec.dotted, act.idempotency_key)
+        former = idempotency_store.tenant_of(claim, idempotency.input_hash(input))
+        if former is None:
+            raise
+        return former
 
 
 def _owner(resource: Resource) -> str | None:

@@ -22,6 +22,12 @@ SELECT input_hash, answer FROM compute_idempotency
 WHERE principal = %s AND tenant_id = %s AND method = %s AND key = %s AND expires_at > compute_now()
 """
 
+# For a repetition whose record is gone, so that nothing else tells its tenant. Takes no lock.
+TENANT: Final = """
+SELECT tenant_id FROM compute_idempotency
+WHERE principal = %s AND method = %s AND key = %s AND input_hash = %s AND expires_at > compute_now() LIMIT 1
+"""
+
 # Meets a row only where one has expired: the advisory lock keeps every other writer of this key away.
 KEEP: Final = """
 INSERT INTO compute_idempotency AS kept
@@ -83,6 +89,15 @@ def read(claim: Claim) -> Kept | None:
         cursor.execute(READ, claim.parts())
         row = cursor.fetchone()
     return None if row is None else Kept(bytes(row[0]), bytes(row[1]))
+
+
+def tenant_of(claim: Claim, input_hash: bytes) -> str | None:
+    """The tenant in which the caller made this very call before under this key, None when it has not."""
+    alias = transaction.require_open("An idempotency claim")
+    with connections[alias].cursor() as cursor:
+        cursor.execute(TENANT, [claim.principal, claim.method, claim.key, input_hash])
+        row = cursor.fetchone()
+    return None if row is None else str(row[0])
 
 
 def keep(claim: Claim, kept: Kept, *, request_id: str, retention_ms: int) -> None:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import re
+import shutil
+import subprocess
 import sys
+import uuid
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +19,9 @@ import pytest
 from django.contrib.auth import get_user_model
 
 from better_compute.envelope import clients, openapi, tokens
+
+TYPESCRIPT = Path(__file__).parents[2] / "clients" / "typescript"
+COMPILER = TYPESCRIPT / "node_modules" / ".bin" / "tsc"
 
 #: Texts to try for a pattern.
 TEXTS = (
@@ -108,6 +115,39 @@ def sample(schema: dict[str, Any], schemas: dict[str, Any]) -> Any:
             pattern = schema.get("pattern")
             return next(text for text in TEXTS if pattern is None or re.search(pattern, text))
     return None
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the TypeScript client as compiled from what is hosted here."""
+    if not COMPILER.exists() or shutil.which("node") is None:
+        if os.environ.get("COMPUTE_TEST_ALL"):
+            pytest.fail("the TypeScript compiler is missing; run make clients", pytrace=False)
+        pytest.skip("needs the TypeScript compiler; run make clients")
+    folder = tmp_path_factory.mktemp("typescript")
+    for path in (TYPESCRIPT / "tsconfig.json", TYPESCRIPT / "package.json", *TYPESCRIPT.glob("*.mjs")):
+        shutil.copy(path, folder)
+    (folder / "generated").mkdir()
+    source = clients.typescript(json.loads(openapi.encode()))
+    (folder / "generated" / "client.ts").write_text(source, encoding="utf-8")
+    compiled = subprocess.run([COMPILER, "--project", "."], cwd=folder, capture_output=True, text=True, check=False)
+    assert compiled.returncode == 0, compiled.stdout
+    return folder
+
+
+def node(built: Path, program: str, *arguments: str) -> Any:
+    """Run a program beside the compiled client, and read the JSON that it prints."""
+    command = ["node", program, *arguments]
+    ran = subprocess.run(command, cwd=built, capture_output=True, text=True, check=False, timeout=300)
+    assert ran.returncode == 0, ran.stderr
+    return json.loads(ran.stdout)
+
+
+def with_typescript(built: Path, url: str, token: str, asked: list[dict[str, Any]], **settings: Any) -> Any:
+    """What came of each call of ``asked`` (method, input, options) through the TypeScript client."""
+    file = built / f"cases-{uuid.uuid4().hex}.json"
+    file.write_text(json.dumps({"settings": settings, "cases": asked}), encoding="utf-8")
+    return node(built, "outcomes.mjs", url, token, file.name)
 
 
 @pytest.fixture

@@ -4,39 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from better_compute.envelope import clients, openapi
 from better_compute.store import transaction
 from better_compute.store.work import WorkRow
 from tests.clients.conftest import Running, cases, still
 
-HERE = Path(__file__).parents[2] / "clients" / "typescript"
-COMPILER = HERE / "node_modules" / ".bin" / "tsc"
-
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
-
-
-@pytest.fixture
-def built(tmp_path: Path) -> Path:
-    """A folder with the client as compiled from what is hosted here."""
-    if not COMPILER.exists() or shutil.which("node") is None:
-        if os.environ.get("COMPUTE_TEST_ALL"):
-            pytest.fail("the TypeScript compiler is missing; run make clients", pytrace=False)
-        pytest.skip("needs the TypeScript compiler; run make clients")
-    for name in ("tsconfig.json", "package.json", "calls.mjs"):
-        shutil.copy(HERE / name, tmp_path)
-    (tmp_path / "generated").mkdir()
-    source = clients.typescript(json.loads(openapi.encode()))
-    (tmp_path / "generated" / "client.ts").write_text(source, encoding="utf-8")
-    compiled = subprocess.run([COMPILER, "--project", "."], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert compiled.returncode == 0, compiled.stdout
-    return tmp_path
 
 
 def test_every_method_answers_as_over_plain_http(running: Running, built: Path) -> None:
