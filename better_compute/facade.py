@@ -6,11 +6,12 @@ from typing import Final
 
 from better_compute import doctor, registry
 from better_compute.contract.findings import Report
-from better_compute.contract.ports import ModuleContext
+from better_compute.contract.ports import Authorizer, ModuleContext
 from better_compute.engine import hosting
 from better_compute.engine.contexts import module_context
 from better_compute.engine.jobs import Jobs
 from better_compute.envelope.api import Api, call_method
+from better_compute.envelope.authorize import authorizer
 
 
 class Compute:
@@ -49,6 +50,17 @@ class Compute:
     def stop(self) -> None:
         """Stop loops, then modules in reverse; see :func:`better_compute.engine.hosting.stop`."""
         hosting.stop()
+
+    @property
+    def authorizer(self) -> Authorizer:
+        """What judges every call: the one that ``COMPUTE["IAM"]`` names, or the one on Django's permissions.
+
+        Raises
+        ------
+        ComputeError
+            INVALID_CONFIG when the path leads to nothing that authorizes.
+        """
+        return authorizer()
 
     def context(self, module: str) -> ModuleContext:
         """A hosted module's own context, for its code that is reached from outside: a view, an authorizer, a shell.

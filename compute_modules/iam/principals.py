@@ -75,6 +75,12 @@ def user_of(principal_id: str) -> Any:
     return model._default_manager.filter(pk=pk).first()
 
 
+def may_call(principal_id: str) -> bool:
+    """Whether the host's user table lets a principal call; it says nothing of one that is no user."""
+    user = user_of(principal_id)
+    return bool(user.is_active) if user is not None else not principal_id.startswith("user/")
+
+
 def read(ctx: ModuleContext, principal_id: str) -> dict[str, Any] | None:
     """The principal's row."""
     rows = ctx.sql.query(

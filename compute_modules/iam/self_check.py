@@ -5,15 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from django.conf import settings
+from better_compute import Finding, ModuleContext, compute
 
-from better_compute import Finding, ModuleContext
-
-from . import grants
+from . import grants, principals
 from .apps import Options
+from .authorizer import Grants
 from .lifecycle import binding
 from .projection import projection
 
+#: Most makers of tokens that are looked at.
+_MOST_MAKERS: Final = 200
+_MAKERS: Final = """
+SELECT made.maker, count(*) AS n, bool_or(who.disabled_at IS NOT NULL) AS disabled
+FROM compute_iam_tokens AS token
+CROSS JOIN LATERAL jsonb_array_elements_text(token.makers) AS made (maker)
+LEFT JOIN compute_iam_principals AS who ON who.id = made.maker
+WHERE token.revoked_at IS NULL AND (token.expires_at IS NULL OR token.expires_at > compute_now())
+GROUP BY made.maker ORDER BY made.maker LIMIT %s
+"""
 #: Most events or tenants that are named; the count says how many there are.
 _NAMED: Final = 3
 _POISON: Final = """
@@ -27,10 +36,10 @@ WHERE problem <> '' ORDER BY problem_since, tenant_id LIMIT %s
 
 
 def self_check(ctx: ModuleContext) -> Iterator[Finding]:
-    """Tell of a root without an owner, broken glass, unknown plugins, and tenants that could not be followed."""
+    """Tell of a root without an owner, broken glass, orphaned tokens, unknown plugins, and tenants not followed."""
     options: Options = ctx.options
     reading = projection.read(ctx)
-    if _judges() and not grants.owners(reading.facts, options.root_tenant_id, reading.at):
+    if isinstance(compute.authorizer, Grants) and not grants.owners(reading.facts, options.root_tenant_id, reading.at):
         yield Finding(
             check="iam.no-owner",
             severity="warning",
@@ -52,13 +61,23 @@ def self_check(ctx: ModuleContext) -> Iterator[Finding]:
             fix="Ask them; breakGlass.end ends it before its time.",
             count=len(broken),
         )
+    yield from _orphaned(ctx)
     yield from _unknown_plugins(ctx, options)
     yield from _followed(ctx)
 
 
-def _judges() -> bool:
-    """Whether calls are judged by this module's grants."""
-    return str(getattr(settings, "COMPUTE", {}).get("IAM", "")).startswith("compute_modules.iam.")
+def _orphaned(ctx: ModuleContext) -> Iterator[Finding]:
+    """Tokens of programs that are refused since whoever made them may not call any more."""
+    for row in ctx.sql.query(_MAKERS, [_MOST_MAKERS]).rows:
+        if not row["disabled"] and principals.may_call(row["maker"]):
+            continue
+        yield Finding(
+            check="iam.token-orphaned",
+            severity="warning",
+            message=f"{row['maker']} may not call any more, so {row['n']} tokens that it made for programs are refused.",
+            fix="Let somebody who holds the rights of their accounts rotate them with tokens.rotate, or revoke them.",
+            count=row["n"],
+        )
 
 
 def _unknown_plugins(ctx: ModuleContext, options: Options) -> Iterator[Finding]:

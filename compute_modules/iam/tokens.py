@@ -75,10 +75,12 @@ class Presented:
         if not rows or not rows[0]["live"]:
             raise unauthenticated("The token is unknown, expired or revoked.")
         row = rows[0]
-        user = _active_user(row["principal_id"], "The token's user may not call any more.")
+        user = principals.user_of(row["principal_id"])
+        if row["principal_id"].startswith("user/") and (user is None or not user.is_active):
+            raise unauthenticated("The token's user may not call any more.")
         makers = tuple(_texts(row["makers"]) or ())
-        for maker in makers:
-            _active_user(maker, "Whoever made the token may not call any more; somebody else may rotate it.")
+        if not all(principals.may_call(maker) for maker in makers):
+            raise unauthenticated("Whoever made the token may not call any more; somebody else may rotate it.")
         self._due = row["id"] if row["due"] else None
         actions = _texts(row["actions"])
         return Principal(
@@ -99,14 +101,6 @@ class Presented:
         """Note the use, at most once a minute."""
         if self._due is not None:
             compute.context("iam").sql.query(_TOUCH, [self._due])
-
-
-def _active_user(principal: str, refusal: str) -> Any:
-    """The Django user behind a principal, None for a principal that is no user."""
-    user = principals.user_of(principal)
-    if principal.startswith("user/") and (user is None or not user.is_active):
-        raise unauthenticated(refusal)
-    return user
 
 
 def unauthenticated(message: str) -> ComputeError:
