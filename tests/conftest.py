@@ -7,6 +7,7 @@ import shutil
 import sys
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
 import hypothesis
@@ -89,6 +90,16 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
         (name, text.encode("utf-8", "backslashreplace").decode("utf-8")) for name, text in report.sections
     ]
     return report
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Print what tests recorded as ``report``, whichever process they ran in."""
+    for outcome in ("passed", "failed"):
+        for report in terminalreporter.stats.get(outcome, ()):
+            for name, text in getattr(report, "user_properties", ()):
+                if name == "report" and report.when == "call":
+                    terminalreporter.section(report.nodeid.rpartition("::")[2])
+                    terminalreporter.write_line(text)
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ import better_compute
 from better_compute import conf, registry
 from better_compute.contract.errors import STATUS, ErrorCode
 from better_compute.contract.methods import MethodSpec
-from better_compute.envelope import codec, problem
+from better_compute.envelope import codec, links, problem
 from better_compute.envelope.matrix import resource_type
 
 VERSION: Final = "3.1.0"
@@ -76,7 +76,7 @@ def document() -> dict[str, Any]:
     """The document of this process's registry, ready for JSON."""
     specs = list(registry.current().methods.values())
     schemas = _schemas(specs)
-    return {
+    made: dict[str, Any] = {
         "openapi": VERSION,
         "info": {
             "title": "Better Compute",
@@ -126,6 +126,8 @@ def document() -> dict[str, Any]:
             },
         },
     }
+    links.add(made)
+    return made
 
 
 def encode() -> bytes:

@@ -1,4 +1,5 @@
-"""Every operation of the OpenAPI document, called with what its schema allows and with what it does not.
+"""Every operation of the OpenAPI document, called with what its schema allows and with what it does not, one by one and
+along the document's links. A run ends in a table of what was answered; ``SCHEMATHESIS_SEED=n`` makes another run.
 
 All of schemathesis' checks judge every answer. One exception has a reason: a schema cannot say everything, so an input
 that it allows may still be refused by a rule (a cursor that nobody signed, an action that no hosted module has). Such a
@@ -9,14 +10,18 @@ character, which the document forbids once for all texts instead of in a pattern
 from __future__ import annotations
 
 import json
+import os
+from collections import Counter, defaultdict
+from collections.abc import Callable
 from typing import Any
 
+import hypothesis
 import pytest
 import schemathesis
 from django.contrib.auth import get_user_model
 from django.core.handlers.wsgi import WSGIHandler
 from hypothesis import HealthCheck, Phase, given, settings
-from schemathesis.checks import load_all_checks
+from schemathesis.checks import CHECKS, load_all_checks
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from better_compute.envelope import openapi, tokens
@@ -25,8 +30,60 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 #: Examples of each operation.
 EXAMPLES = 6
+#: Walks along links, and the calls of each.
+WALKS, STEPS = 12, 12
+#: Without one a run is the same every time.
+SEED = os.environ.get("SCHEMATHESIS_SEED", "")
 
 load_all_checks()
+
+
+class Answers:
+    """What was called, how often, and with which statuses it was answered."""
+
+    def __init__(self) -> None:
+        self.statuses: dict[str, Counter[int]] = defaultdict(Counter)
+        self.links: set[str] = set()
+        #: Refusals by a rule of the method, which the one exception lets pass.
+        self.excused = 0
+
+    def note(self, case: Any, response: Any) -> None:
+        self.statuses[case.operation.label][response.status_code] += 1
+
+    def table(self, title: str) -> str:
+        rows = [
+            f"{label:<48} {sum(found.values()):>5}  " + " ".join(f"{code}:{n}" for code, n in sorted(found.items()))
+            for label, found in sorted(self.statuses.items())
+        ]
+        calls = sum(sum(found.values()) for found in self.statuses.values())
+        checks = ", ".join(each.__name__ for each in CHECKS.get_all())
+        lines = [title, f"{'operation':<48} {'calls':>5}  answers", *rows]
+        lines.append(f"{calls} calls of {len(rows)} operations, {len(self.links)} links followed")
+        lines.append(f"checks: {checks}; {self.excused} refusals by a rule excused from positive_data_acceptance")
+        return "\n".join(lines)
+
+
+def chosen(**more: Any) -> settings:
+    return settings(
+        deadline=None,
+        database=None,
+        derandomize=not SEED,
+        suppress_health_check=list(HealthCheck),
+        **more,
+    )
+
+
+def seeded(test: Any) -> Any:
+    return hypothesis.seed(int(SEED))(test) if SEED else test
+
+
+def judged(answers: Answers, case: Any, response: Any, headers: dict[str, str]) -> None:
+    """Hold an answer to every check."""
+    answers.note(case, response)
+    excused = refused_by_a_rule(response)
+    answers.excused += excused
+    excluded = [positive_data_acceptance] if excused else []
+    case.validate_response(response, headers=headers, excluded_checks=excluded)
 
 
 @pytest.fixture
@@ -51,32 +108,56 @@ def told(operation: str, error: BaseException) -> str:
     return f"== {operation}: {type(error).__name__}: {error}{below}"
 
 
-def test_every_operation_keeps_what_the_document_says(headers: dict[str, str]) -> None:
+def loaded() -> Any:
     schema = schemathesis.openapi.from_dict(json.loads(openapi.encode()))
     schema.app = WSGIHandler()
+    return schema
+
+
+Told = Callable[[str, object], None]
+
+
+def test_every_operation_keeps_what_the_document_says(headers: dict[str, str], record_property: Told) -> None:
     failures: dict[str, BaseException] = {}
-    tried = 0
-    for result in schema.get_all_operations():
+    answers = Answers()
+    for result in loaded().get_all_operations():
         operation = result.ok()
 
-        @settings(
-            max_examples=EXAMPLES,
-            deadline=None,
-            database=None,
-            derandomize=True,
-            phases=[Phase.explicit, Phase.generate],
-            suppress_health_check=list(HealthCheck),
-        )
+        @seeded
+        @chosen(max_examples=EXAMPLES, phases=[Phase.explicit, Phase.generate])
         @given(case=operation.as_strategy())
         def calls(case: Any) -> None:
-            response = case.call(headers=headers)
-            excluded = [positive_data_acceptance] if refused_by_a_rule(response) else []
-            case.validate_response(response, headers=headers, excluded_checks=excluded)
+            judged(answers, case, case.call(headers=headers), headers)
 
-        tried += 1
         try:
             calls()
         except BaseException as error:  # a group of failures is none of Exception's
             failures[operation.label] = error
-    assert tried > 40
+    record_property("report", answers.table("schemathesis: each operation by itself"))
+    assert len(answers.statuses) > 40
     assert not failures, "\n\n".join(told(label, error) for label, error in failures.items())
+
+
+def test_every_operation_keeps_it_along_the_links_too(headers: dict[str, str], record_property: Told) -> None:
+    answers = Answers()
+
+    @seeded
+    class Walk(loaded().as_state_machine()):  # type: ignore[misc]
+        def step(self, input: Any) -> Any:
+            if input.transition is not None and input.is_applied:
+                answers.links.add(str(input.transition.id))
+            return super().step(input)
+
+        def get_call_kwargs(self, case: Any) -> dict[str, Any]:
+            return {"headers": headers}
+
+        def validate_response(self, response: Any, case: Any, **_: Any) -> None:
+            judged(answers, case, response, headers)
+
+    try:
+        Walk.run(settings=chosen(max_examples=WALKS, stateful_step_count=STEPS, phases=[Phase.generate]))
+    except BaseException as error:
+        raise AssertionError(told("a walk along the links", error)) from error
+    finally:
+        record_property("report", answers.table("schemathesis: along the links"))
+    assert len(answers.links) > 10

@@ -49,6 +49,34 @@ def test_inputs_refuse_unknown_fields(document: dict[str, Any]) -> None:
     assert set(document["components"]["schemas"]["PokeInput"]["required"]) == {"tenantId", "widgetId"}
 
 
+def test_links_lead_from_what_one_method_answers_to_what_another_takes(document: dict[str, Any]) -> None:
+    def link(path: str, name: str, verb: str = "post") -> Any:
+        return document["paths"][path][verb]["responses"]["200"]["links"][name]
+
+    assert link("/tokens/create", "revoke") == {
+        "operationId": "tokens.revoke",
+        "requestBody": {"tokenId": "$response.body#/token/id"},
+    }
+    assert link("/grants/list", "get", "get") == {
+        "operationId": "grants.get.get",
+        "parameters": {"query.grantId": "$response.body#/items/0/id"},
+    }
+    assert link("/plugins/acme/widgets/poke", "count")["parameters"] == {"query.tenantId": "$request.body#/tenantId"}
+
+
+def test_every_link_leads_to_an_operation_and_gives_what_it_takes(document: dict[str, Any]) -> None:
+    operations = {each["operationId"]: each for path in document["paths"].values() for each in path.values()}
+    for operation in operations.values():
+        for link in operation["responses"]["200"].get("links", {}).values():
+            target = operations[link["operationId"]]
+            names = {f"query.{each['name']}" for each in target.get("parameters", ()) if "name" in each}
+            assert set(link.get("parameters", {})) <= names
+            if "requestBody" in link:
+                ref = target["requestBody"]["content"]["application/json"]["schema"]["$ref"]
+                fields = document["components"]["schemas"][ref.rpartition("/")[2]]["properties"]
+                assert set(link["requestBody"]) <= set(fields)
+
+
 @pytest.mark.django_db
 def test_every_refusal_that_it_names_is_a_problem_document(caller: Caller, document: dict[str, Any]) -> None:
     responses = document["paths"]["/plugins/acme/widgets/poke"]["post"]["responses"]
