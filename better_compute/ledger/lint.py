@@ -17,7 +17,10 @@ from django.db.migrations import (
     AddField,
     AddIndex,
     AlterField,
+    AlterModelTable,
+    AlterUniqueTogether,
     CreateModel,
+    DeleteModel,
     Migration,
     RemoveField,
     RenameField,
@@ -29,6 +32,7 @@ from django.db.migrations.operations.base import Operation
 from django.db.models.functions import Now
 
 from better_compute.contract.module import ModuleSpec
+from better_compute.ledger import lint_sql
 from better_compute.ledger.graph import CORE
 
 #: Code of each rule and what it is about; the codes are stable.
@@ -42,8 +46,7 @@ RULES: Final = {
     "BREAKS_OLD_CODE": "old code still reads and writes the old name during a rolling upgrade",
 }
 
-_NOW = re.compile(r"\b(now\s*\(\s*\)|current_timestamp|transaction_timestamp\s*\(\s*\))", re.IGNORECASE)
-_COMMENT = re.compile(r"--[^\n]*")
+_CORE_TABLE = re.compile(rf"{CORE}_\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,20 +65,23 @@ class Advice:
 def check(spec: ModuleSpec, migrations: Iterable[Migration]) -> list[Advice]:
     """Advice on every migration of ``spec``, in their order."""
     found: list[Advice] = []
-    created: set[str] = set()
     for migration in migrations:
         name = f"{spec.name}/{migration.name}"
 
         def advise(code: str, what: str, mend: str, name: str = name) -> Advice:
             return Advice(code, name, what, mend)
 
-        created.clear()
+        # A table that the same migration has just made is empty, and no old code knows it.
+        models_made: set[str] = set()
+        tables_made: set[str] = set()
         for operation in _flat(migration.operations):
-            # A table that the same migration has just made is empty, and no old code knows it.
-            fresh = str(getattr(operation, "model_name", "")).lower() in created
-            found += _operation(spec, operation, advise, fresh=fresh)
+            fresh = str(getattr(operation, "model_name", "")).lower() in models_made
+            found += _operation(spec, operation, advise, tables_made, fresh=fresh)
             if isinstance(operation, CreateModel):
-                created.add(operation.name_lower)
+                models_made.add(operation.name_lower)
+                tables_made.add(
+                    str(operation.options.get("db_table", f"{spec.label}_{operation.name_lower}")).strip('"')
+                )
     return found
 
 
@@ -90,7 +96,9 @@ def _flat(operations: Iterable[Operation]) -> Iterator[Operation]:
 Advise = Callable[..., Advice]
 
 
-def _operation(spec: ModuleSpec, operation: Operation, advise: Advise, *, fresh: bool) -> Iterator[Advice]:
+def _operation(
+    spec: ModuleSpec, operation: Operation, advise: Advise, tables: set[str], *, fresh: bool
+) -> Iterator[Advice]:
     for name, field in _fields(operation):
         yield from _field(spec, name, field, advise)
     if not operation.reversible:
@@ -98,7 +106,7 @@ def _operation(spec: ModuleSpec, operation: Operation, advise: Advise, *, fresh:
     if isinstance(operation, CreateModel):
         yield from _table(spec, operation, advise)
     elif isinstance(operation, RunSQL):
-        yield from _sql(operation, advise)
+        yield from _sql(spec, operation, advise, tables)
     elif fresh:
         return
     elif isinstance(operation, AddField):
@@ -109,7 +117,10 @@ def _operation(spec: ModuleSpec, operation: Operation, advise: Advise, *, fresh:
         yield advise("BIG_LOCK", operation.describe(), "Add it NOT VALID first and validate it in the next migration.")
     elif isinstance(operation, AlterField) and not operation.field.null:
         yield advise("BIG_LOCK", operation.describe(), "Make sure that it rewrites nothing: sqlmigrate shows the SQL.")
-    elif isinstance(operation, RemoveField | RenameField | RenameModel):
+    elif isinstance(operation, AlterUniqueTogether):
+        if operation.option_value:
+            yield advise("BIG_LOCK", operation.describe(), "Build the index concurrently and use it in a constraint.")
+    elif isinstance(operation, RemoveField | RenameField | RenameModel | DeleteModel | AlterModelTable):
         yield advise("BREAKS_OLD_CODE", operation.describe(), "Do it one release after the last code that uses it.")
 
 
@@ -140,17 +151,27 @@ def _field(spec: ModuleSpec, name: str, field: Any, advise: Advise) -> Iterator[
 
 def _table(spec: ModuleSpec, operation: CreateModel, advise: Advise) -> Iterator[Advice]:
     table = operation.options.get("db_table")
-    prefix = f"plg_{spec.plugin_id.replace('-', '_')}_" if spec.plugin_id else ""
+    prefix = _prefix(spec)
     if table and not str(table).strip('"').startswith(prefix):
         yield advise("TABLE_PREFIX", f"table {table!r}", f"Begin its name with {prefix!r}, or leave db_table out.")
 
 
-def _sql(operation: RunSQL, advise: Advise) -> Iterator[Advice]:
-    text = _COMMENT.sub("", operation.sql if isinstance(operation.sql, str) else str(operation.sql))
-    if found := _NOW.search(text):
-        yield advise("NOW_DEFAULT", f"SQL with {found[0]}", "Use compute_now().")
-    if re.search(r"\bLOCK\s+TABLE\b", text, re.IGNORECASE):
-        yield advise("BIG_LOCK", "SQL with LOCK TABLE", "Let the statements take the locks that they need.")
+def _prefix(spec: ModuleSpec) -> str:
+    return f"plg_{spec.plugin_id.replace('-', '_')}_" if spec.plugin_id else ""
+
+
+def _sql(spec: ModuleSpec, operation: RunSQL, advise: Advise, tables: set[str]) -> Iterator[Advice]:
+    for found in lint_sql.check(
+        _text(operation.sql), prefix=_prefix(spec), is_core=_CORE_TABLE if spec.plugin_id else None, created=tables
+    ):
+        yield advise(found.code, found.what, found.mend)
+
+
+def _text(sql: Any) -> str:
+    """One text of what RunSQL takes: a string, or a list of statements with or without parameters."""
+    if isinstance(sql, str):
+        return sql
+    return ";".join(each if isinstance(each, str) else str(each[0]) for each in sql)
 
 
 def _new_column(operation: AddField, advise: Advise) -> Iterator[Advice]:
@@ -160,4 +181,11 @@ def _new_column(operation: AddField, advise: Advise) -> Iterator[Advice]:
             "NOT_NULL",
             f"new column {operation.name!r} is NOT NULL without a default in the database",
             "Give it db_default, or null=True until the next release.",
+        )
+    indexed = field.unique or getattr(field, "db_index", False)
+    if indexed and field.remote_field is None:
+        yield advise(
+            "BIG_LOCK",
+            f"new column {operation.name!r} is indexed at once",
+            "Add the column first, and its index with AddIndexConcurrently in the next migration.",
         )

@@ -9,6 +9,7 @@ from django.contrib.postgres.operations import AddIndexConcurrently
 from django.db import migrations, models
 from django.db.migrations.operations.base import Operation
 from django.db.models.functions import Now
+from django.utils import timezone
 
 from better_compute import ComputeMigration, ComputeNow
 from better_compute.contract.module import ModuleSpec
@@ -41,6 +42,7 @@ def column(field: models.Field) -> Operation:  # type: ignore[type-arg]
         models.DateTimeField(null=True, db_default=Now()),
         models.DateTimeField(null=True, auto_now_add=True),
         models.DateTimeField(null=True, auto_now=True),
+        models.DateTimeField(null=True, default=timezone.now),
     ],
 )
 def test_now_in_a_default_is_told(field: models.DateTimeField) -> None:  # type: ignore[type-arg]
@@ -96,6 +98,73 @@ def test_a_new_column_that_old_code_cannot_fill_is_told() -> None:
 def test_a_rename_breaks_old_code() -> None:
     assert codes(migrations.RenameField("one", "two", "three")) == ["BREAKS_OLD_CODE"]
     assert codes(migrations.RemoveField("one", "two")) == ["BREAKS_OLD_CODE"]
+
+
+def test_a_table_that_goes_or_moves_breaks_old_code() -> None:
+    assert "BREAKS_OLD_CODE" in codes(migrations.DeleteModel("One"))
+    assert codes(migrations.AlterModelTable("one", "plg_acme_two")) == ["BREAKS_OLD_CODE"]
+
+
+@pytest.mark.parametrize("index", [{"unique": True}, {"db_index": True}])
+def test_a_column_that_comes_with_its_index_is_told(index: dict[str, bool]) -> None:
+    assert codes(column(models.IntegerField(null=True, **index))) == ["BIG_LOCK"]
+
+
+def sql(text: str) -> list[str]:
+    """Codes of the advice on SQL that can be reversed."""
+    return codes(migrations.RunSQL(text, migrations.RunSQL.noop))
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("CREATE TABLE plg_acme_x (t text REFERENCES compute_tokens (id))", "CORE_FOREIGN_KEY"),
+        ("CREATE TABLE plg_acme_x (t text, FOREIGN KEY (t) REFERENCES public.compute_tokens)", "CORE_FOREIGN_KEY"),
+        ("CREATE TABLE widgets (id int)", "TABLE_PREFIX"),
+        ("CREATE UNLOGGED TABLE IF NOT EXISTS public.widgets (id int)", "TABLE_PREFIX"),
+        ("CREATE INDEX i ON plg_acme_x (id)", "BIG_LOCK"),
+        ("CREATE UNIQUE INDEX IF NOT EXISTS i ON ONLY plg_acme_x USING btree (id)", "BIG_LOCK"),
+        ("LOCK TABLE plg_acme_x IN SHARE MODE", "BIG_LOCK"),
+        ("LOCK plg_acme_x", "BIG_LOCK"),
+        ("ALTER TABLE plg_acme_x ADD CONSTRAINT c CHECK (id IN (1, 2))", "BIG_LOCK"),
+        ("ALTER TABLE plg_acme_x ALTER COLUMN id TYPE bigint", "BIG_LOCK"),
+        ("ALTER TABLE plg_acme_x ALTER id SET NOT NULL", "BIG_LOCK"),
+        ("ALTER TABLE IF EXISTS ONLY plg_acme_x ADD COLUMN a int, ADD b numeric(3, 2) NOT NULL", "NOT_NULL"),
+        ("ALTER TABLE plg_acme_x DROP COLUMN a", "BREAKS_OLD_CODE"),
+        ("ALTER TABLE plg_acme_x RENAME a TO b", "BREAKS_OLD_CODE"),
+        ("DROP TABLE IF EXISTS plg_acme_x", "BREAKS_OLD_CODE"),
+    ],
+)
+def test_sql_is_advised_on_like_operations(text: str, code: str) -> None:
+    assert sql(text) == [code]
+    # A list of statements is read like one text, and so are statements that come with parameters.
+    assert codes(migrations.RunSQL([text, ("SELECT %s", [1])], migrations.RunSQL.noop)) == [code]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CREATE TABLE plg_acme_x (id int NOT NULL); CREATE INDEX i ON plg_acme_x (id);"
+        " ALTER TABLE plg_acme_x ADD a int NOT NULL; ALTER TABLE plg_acme_x ALTER a SET NOT NULL",
+        "CREATE INDEX CONCURRENTLY i ON plg_acme_x (id)",
+        "ALTER TABLE plg_acme_x ADD CONSTRAINT c CHECK (id > 0) NOT VALID",
+        "ALTER TABLE plg_acme_x ADD CONSTRAINT c UNIQUE USING INDEX i",
+        "ALTER TABLE plg_acme_x VALIDATE CONSTRAINT c",
+        "ALTER TABLE plg_acme_x ADD a int NOT NULL DEFAULT 0, ADD b int GENERATED ALWAYS AS (a) STORED NOT NULL",
+        "CREATE TABLE plg_acme_y (x text REFERENCES plg_acme_x)",
+        "COMMENT ON TABLE plg_acme_x IS 'DROP TABLE plg_acme_x; LOCK TABLE it''s now()'",
+        "CREATE FUNCTION plg_acme_f() RETURNS int LANGUAGE sql AS $f$ SELECT 1; DROP TABLE x $f$",
+        "/* LOCK TABLE x; */ SELECT 1 -- DROP TABLE x",
+    ],
+)
+def test_sql_that_hurts_nobody_is_left_alone(text: str) -> None:
+    assert sql(text) == []
+
+
+def test_sql_on_a_table_that_the_same_migration_made_as_a_model_is_fine() -> None:
+    create = migrations.CreateModel("One", [("id", models.BigAutoField(primary_key=True))])
+    index = migrations.RunSQL("CREATE INDEX i ON plg_acme_one (id)", migrations.RunSQL.noop)
+    assert codes(create, index) == []
 
 
 def test_the_command_exits_1_with_advice_and_0_without(host: Host) -> None:
