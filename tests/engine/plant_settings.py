@@ -22,3 +22,5 @@ COMPUTE = {
 }
 if os.environ.get("PLANT_POOLED") == "1":
     DATABASES["default"]["DISABLE_SERVER_SIDE_CURSORS"] = True
+if "PLANT_VISIBILITY_S" in os.environ:
+    CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": int(os.environ["PLANT_VISIBILITY_S"])}

@@ -126,6 +126,19 @@ class Holds(Reconciler):
         return DONE
 
 
+class Spins(Reconciler):
+    """Computes for as many seconds as the key says, without a pause."""
+
+    name = "plant.spins"
+
+    def run(self, ctx: ReconcileContext, key: str) -> Outcome:
+        until = time.monotonic() + float(key)
+        while time.monotonic() < until:
+            sum(range(1_000))
+        tell(ctx, "spun", key)
+        return DONE
+
+
 class Beats(Reconciler):
     name = "plant.beats"
     periodic = (Periodic("beat", every="1s"),)
