@@ -23,7 +23,7 @@ help:
 	@echo 'make test [JOBS=n] [ARGS=...] the tests; make test-all adds PostgreSQL 15 and Python 3.13 with Django 6.1'
 	@echo 'make lint types docs          style and layers, static types, the documentation'
 	@echo 'make bench [ONLY=group]       figures beside their peers'
-	@echo 'make clients                  write, compile and try the Python and TypeScript clients'
+	@echo 'make clients [WRITE=1]        compare (or write anew), compile and try the Python and TypeScript clients'
 	@echo 'make chaos [SECONDS=60]        kill, freeze, cut and restart everything under load; nothing may be lost'
 	@echo 'make clean                    remove .venv, .dev and everything built'
 
@@ -66,12 +66,13 @@ docs: install
 	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --builder html docs docs/_build/html
 	@echo 'docs/_build/html/index.html'
 
-# Needs Node and npm. The clients are written from what the example project hosts, compiled, and call every method.
+# Needs Node and npm. The clients of what the example project hosts are compared with those that are committed, compiled,
+# and call every method. WRITE=1 writes them anew.
+CHECK = $(if $(WRITE),,--check)
 clients: install
 	cd clients/typescript && npm ci --no-audit --no-fund
-	mkdir -p clients/typescript/generated build/clients
-	$(BIN)/python manage.py compute_client typescript --output clients/typescript/generated/client.ts
-	$(BIN)/python manage.py compute_client python --output build/clients/compute_client.py
+	$(BIN)/python manage.py compute_client typescript --output clients/typescript/generated/client.ts $(CHECK)
+	$(BIN)/python manage.py compute_client python --output clients/python/compute_client.py $(CHECK)
 	cd clients/typescript && npm run build
 	COMPUTE_TEST_ALL=1 $(BIN)/pytest tests/clients $(ARGS)
 

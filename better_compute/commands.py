@@ -5,15 +5,19 @@ from __future__ import annotations
 import argparse
 import getpass
 import sys
+from dataclasses import dataclass
 from difflib import get_close_matches
+from typing import Any
 
 import msgspec
 
 from better_compute import registry
-from better_compute.client import shell
+from better_compute.client import shell, waiting
 from better_compute.client.errors import Problem
+from better_compute.client.options import Options
 from better_compute.contract.commands import CliCommand
 from better_compute.contract.errors import ComputeError
+from better_compute.contract.methods import MethodSpec
 from better_compute.contract.ports import ModuleContext, Principal
 from better_compute.engine import pausing
 from better_compute.envelope import call, problem
@@ -59,6 +63,27 @@ def _call_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="answer as JSON instead of a table")
     parser.add_argument("--dry-run", action="store_true", help="make every check and keep nothing")
     parser.add_argument("--idempotency-key", help="repeat a call under this key safely")
+    waiting.arguments(parser)
+
+
+@dataclass(frozen=True, slots=True)
+class _InProcess:
+    """Makes calls of one method as whoever is at the shell, who may do anything to the database anyway."""
+
+    spec: MethodSpec
+
+    def call(self, method: str, input: Any, answer: Any = Any, *, mutation: bool = True, options: Options) -> Any:
+        """Call it, and return the answer as a client would read it."""
+        made = call.call(
+            self.spec,
+            # The record says who it was.
+            Principal(id=f"shell/{getpass.getuser()}", kind="internal"),
+            input,
+            request_id=options.request_id,
+            idempotency_key=options.idempotency_key,
+            dry_run=options.dry_run,
+        )
+        return msgspec.json.decode(msgspec.json.encode(made))
 
 
 def _call(ctx: ModuleContext, options: argparse.Namespace) -> int:
@@ -68,27 +93,32 @@ def _call(ctx: ModuleContext, options: argparse.Namespace) -> int:
         hint = f"Did you mean {' or '.join(near)}?" if near else "`manage.py authz_matrix` lists them."
         sys.stderr.write(f"No hosted module offers the method {options.method!r}. {hint}\n")
         return shell.USAGE
-    # Whoever may run this may do anything to the database; the record says who it was.
-    caller = Principal(id=f"shell/{getpass.getuser()}", kind="internal")
     request_id = call.new_request_id()
+    asked = Options(idempotency_key=options.idempotency_key, dry_run=options.dry_run, request_id=request_id)
+    asker = _InProcess(spec)
     try:
         input = shell.arguments(options.input)
-        answer = call.call(
-            spec,
-            caller,
-            input,
-            request_id=request_id,
-            idempotency_key=options.idempotency_key,
-            dry_run=options.dry_run,
-        )
+        if waiting.wanted(options):
+            return waiting.run(
+                asker,
+                input,
+                options,
+                mutation=spec.kind == "mutation",
+                listed={"items", "next_cursor"} <= {field.name for field in msgspec.structs.fields(spec.output_type)},
+                asked=asked,
+            )
+        plain = asker.call(options.method, input, options=asked)
     except shell.Misused as error:
         sys.stderr.write(f"{error}\n")
+        return shell.USAGE
+    except ValueError as error:
+        # What a watch cannot tell apart.
+        sys.stderr.write(f"{error}\n".replace("`identify`", "--key"))
         return shell.USAGE
     except ComputeError as error:
         refused = msgspec.convert(problem.document(error, request_id), Problem)
         sys.stderr.write(f"{shell.refusal(refused)}\n")
         return shell.REFUSED
-    plain = msgspec.json.decode(msgspec.json.encode(answer))
     sys.stdout.write((shell.as_json(plain) if options.json else shell.as_table(plain)) + "\n")
     return shell.DONE
 

@@ -10,26 +10,16 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from better_compute.client import shell
-from better_compute.client.errors import ApiError, ConnectionLost
+from better_compute.client import shell, waiting
+from better_compute.client.errors import ApiError, BadAnswer, ConnectionLost
 from better_compute.client.options import Options
+from better_compute.client.progress import Progress
 
 if TYPE_CHECKING:
     from better_compute.client.transport import Transport
 
 URL: Final = "BETTER_COMPUTE_URL"
 TOKEN: Final = "BETTER_COMPUTE_TOKEN"  # noqa: S105 - the variable's name
-
-_OPTIONS: Final = (
-    "--json",
-    "--all",
-    "--dry-run",
-    "--idempotency-key",
-    "--request-id",
-    "--url",
-    "--token-file",
-    "--list",
-)
 
 _BASH: Final = """\
 _better_compute() {
@@ -51,7 +41,10 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog="better-compute",
         description="Call a method of an installation: better-compute work.list kind=acme.widgets limit:=5",
-        epilog=f"The installation is ${URL}, the token ${TOKEN}. Exit codes: 0 done, 1 refused, 2 misuse, 3 no answer.",
+        epilog=(
+            f"The installation is ${URL}, the token ${TOKEN}. Exit codes: 0 done, 1 refused, 2 misuse, 3 no answer, "
+            "4 what was waited for did not come, 130 interrupted."
+        ),
         allow_abbrev=False,
     )
     made.add_argument("method", nargs="?", help="dotted name, as --list shows it")
@@ -61,6 +54,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--dry-run", action="store_true", help="make every check and keep nothing")
     made.add_argument("--idempotency-key", help="repeat a call under this key safely; a fresh one is used without it")
     made.add_argument("--request-id", help="names the call in the server's logs")
+    waiting.arguments(made)
     made.add_argument("--url", default=os.environ.get(URL, ""), help=f"where the installation is, instead of ${URL}")
     made.add_argument("--token-file", type=Path, help=f"file with the token, instead of ${TOKEN}")
     made.add_argument("--list", action="store_true", help="list the methods, or those that begin with METHOD")
@@ -88,6 +82,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ConnectionLost as error:
         mend = f"Check ${URL} and that the installation runs."
         return _complain(f"No answer from {options.url}: {error}\n  {mend}", shell.NO_ANSWER)
+    except BadAnswer as error:
+        return _complain(f"{options.url} did not answer as an installation does: {error}", shell.NO_ANSWER)
+    except ValueError as error:
+        # What a watch cannot tell apart.
+        return _complain(f"{error}".replace("`identify`", "--key"), shell.USAGE)
+    except KeyboardInterrupt:
+        return shell.INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read has read enough; nothing may be written at exit either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return shell.DONE
 
 
 def _transport(url: str, token_file: Path | None, **settings: Any) -> Transport:
@@ -112,10 +117,13 @@ def _call(transport: Transport, options: argparse.Namespace) -> int:
     input = shell.arguments(options.input)
     asked = Options(dry_run=options.dry_run, idempotency_key=options.idempotency_key, request_id=options.request_id)
     try:
+        if waiting.wanted(options):
+            document = transport.document()
+            mutation, listed = (tell(document, options.method) for tell in (shell.is_mutation, shell.is_list))
+            return waiting.run(transport, input, options, mutation=mutation, listed=listed, asked=asked)
         answer = transport.call(options.method, input, options=asked)
-        while options.all and isinstance(answer, dict) and answer.get("nextCursor"):
-            more = transport.call(options.method, {**input, "cursor": answer["nextCursor"]}, options=asked)
-            answer = {**more, "items": [*answer["items"], *more["items"]]}
+        if options.all:
+            answer = _all(transport, options.method, input, asked, answer)
     except ApiError as error:
         if error.code == "NOT_FOUND" and not error.reason:
             near = _near(transport, options.method)
@@ -124,6 +132,19 @@ def _call(transport: Transport, options: argparse.Namespace) -> int:
         raise
     sys.stdout.write((shell.as_json(answer) if options.json else shell.as_table(answer)) + "\n")
     return shell.DONE
+
+
+def _all(transport: Transport, method: str, input: dict[str, Any], asked: Options, page: Any) -> Any:
+    """The answer with the items of every page behind it."""
+    items = list(page["items"]) if isinstance(page, dict) and page.get("nextCursor") else None
+    if items is None:
+        return page
+    with Progress() as progress:
+        while page.get("nextCursor"):
+            progress.show(f"{len(items)} items")
+            page = transport.call(method, {**input, "cursor": page["nextCursor"]}, options=asked)
+            items += page["items"]
+    return {**page, "items": items}
 
 
 def _list(transport: Transport, options: argparse.Namespace) -> int:
@@ -146,11 +167,16 @@ def _complete(words: Sequence[str]) -> int:
     """Answer a shell's completion; silent when the installation does not answer in time."""
     try:
         with _transport(os.environ.get(URL, ""), None, timeout_s=2.0, retries=0) as transport:
-            found = shell.completions(transport.document(), words, _OPTIONS)
+            found = shell.completions(transport.document(), words, _options())
     except Exception:
         return shell.NO_ANSWER
     sys.stdout.write("".join(f"{each}\n" for each in found))
     return shell.DONE
+
+
+def _options() -> list[str]:
+    shown = (action for action in parser()._actions if action.help is not argparse.SUPPRESS)
+    return [option for action in shown for option in action.option_strings if option.startswith("--")]
 
 
 def _explained(error: ApiError) -> str:

@@ -14,6 +14,8 @@ DONE: Final = 0
 REFUSED: Final = 1
 USAGE: Final = 2
 NO_ANSWER: Final = 3
+NOT_REACHED: Final = 4
+INTERRUPTED: Final = 130
 
 #: Widest column of a table, in characters.
 WIDEST: Final = 60
@@ -147,6 +149,23 @@ def fields(document: Mapping[str, Any], method: str) -> list[str]:
     found = document["components"]["schemas"].get(name, schema)
     required = found.get("required", [])
     return [*required, *(each for each in found.get("properties", {}) if each not in required)]
+
+
+def is_mutation(document: Mapping[str, Any], method: str) -> bool:
+    """Whether a method changes something; one that is not hosted does not."""
+    operation = methods(document).get(method)
+    return operation is not None and bool(operation["x-compute"]["kind"] == "mutation")
+
+
+def is_list(document: Mapping[str, Any], method: str) -> bool:
+    """Whether a method answers pages."""
+    operation = methods(document).get(method)
+    if operation is None:
+        return False
+    schema = operation["responses"]["200"]["content"]["application/json"]["schema"]
+    name = str(schema.get("$ref", "")).rpartition("/")[2]
+    properties = document["components"]["schemas"].get(name, {}).get("properties", {})
+    return "items" in properties and "nextCursor" in properties
 
 
 def completions(document: Mapping[str, Any], words: Sequence[str], options: Iterable[str]) -> list[str]:

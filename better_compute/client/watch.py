@@ -11,7 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
 import msgspec
 
@@ -19,12 +19,19 @@ from better_compute.client.options import Options
 from better_compute.client.watching import MOST_ITEMS, WHOLE, Change, Pace, Shown, Watching, by_id
 
 if TYPE_CHECKING:
-    from better_compute.client.transport import AsyncTransport, Transport
+    from better_compute.client.transport import AsyncTransport
 
 T = TypeVar("T")
 
 _WATCHING = Watching()
 _OPTIONS = Options()
+
+
+class Asker(Protocol):
+    """What makes calls: a :class:`~better_compute.client.Transport`, or the server itself."""
+
+    def call(self, method: str, input: Any, answer: Any, *, mutation: bool, options: Options) -> Any:
+        """Call ``method``, and return its answer as ``answer``."""
 
 
 class _Watch(Generic[T]):
@@ -91,7 +98,7 @@ class Watch(_Watch[T]):
 
     def __init__(
         self,
-        transport: Transport,
+        transport: Asker,
         method: str,
         input: Mapping[str, Any],
         answer: Any = Any,

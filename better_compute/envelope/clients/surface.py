@@ -98,14 +98,13 @@ class Surface:
 
 def read(document: Schema) -> Surface:
     """Read a document that :mod:`better_compute.envelope.openapi` made."""
-    schemas: Mapping[str, Schema] = document["components"]["schemas"]
+    # In an order of its own, so that the same surface is always written as the same bytes.
+    schemas: Mapping[str, Schema] = dict(sorted(document["components"]["schemas"].items()))
+    paths: Mapping[str, Schema] = dict(sorted(document["paths"].items()))
     names = _names([name for name in schemas if name != "Problem"])
-    methods = [_method(path, item["post"], schemas) for path, item in document["paths"].items()]
+    methods = [_method(path, item["post"], schemas) for path, item in paths.items()]
     answered = _reachable([method.answer for method in methods], schemas)
-    inputs = {
-        _name_of(item["post"]["requestBody"]["content"]["application/json"]["schema"])
-        for item in document["paths"].values()
-    }
+    inputs = {_name_of(item["post"]["requestBody"]["content"]["application/json"]["schema"]) for item in paths.values()}
     # An input's fields become a method's parameters, so its own type is needed only where another refers to it.
     nested = _reachable([each.schema for method in methods for each in method.fields], schemas)
     types = tuple(

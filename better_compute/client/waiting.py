@@ -1,0 +1,194 @@
+"""``--wait`` and ``--watch`` of the command lines: look at a query until it says what was waited for, or for ever."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from better_compute.client import shell
+from better_compute.client.options import Options
+from better_compute.client.progress import Progress
+from better_compute.client.shell import Misused
+from better_compute.client.watch import Asker, Watch
+from better_compute.client.watching import Change, Watching
+
+#: Longest wait between two looks, in seconds: somebody sits before it.
+AT_MOST_S: Final = 10.0
+_UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_SIGNS: Final = {"added": "+", "changed": "~", "gone": "-"}
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """The options."""
+    parser.add_argument(
+        "--wait", action="append", metavar="name=text", help="look until a member of the answer is so; != and := too"
+    )
+    parser.add_argument("--unless", action="append", metavar="name=text", help="give up waiting when a member is so")
+    parser.add_argument("--timeout", metavar="10m", help="give up waiting after so long")
+    parser.add_argument("--progress", metavar="done/total", help="members of the answer that tell how much is done")
+    parser.add_argument("--watch", action="store_true", help="go on showing what changes, until interrupted")
+    parser.add_argument("--key", metavar="name[,name]", help="members that tell the items of a watched list apart")
+    parser.add_argument("--every", default="2s", metavar="2s", help="how often to look while something changes")
+
+
+def wanted(options: argparse.Namespace) -> bool:
+    """Whether there is more to do than one call."""
+    for option, needs in (("unless", "wait"), ("timeout", "wait"), ("progress", "wait"), ("key", "watch")):
+        if getattr(options, option) and not getattr(options, needs):
+            raise Misused(f"--{option} goes with --{needs}.")
+    if options.wait and options.watch:
+        raise Misused("--wait ends and --watch does not; give one of them.")
+    return bool(options.wait or options.watch)
+
+
+def run(
+    asker: Asker, input: Mapping[str, Any], given: argparse.Namespace, *, mutation: bool, listed: bool, asked: Options
+) -> int:
+    """Wait or watch, and return the exit code."""
+    if mutation:
+        raise Misused(f"{given.method} changes something; --wait and --watch are for what only looks.")
+    every = seconds("--every", given.every)
+    watching = Watching(every_s=every, at_most_s=max(every, AT_MOST_S))
+    if given.watch:
+        identify = _identify(given.key) if listed else None
+        watch: Watch[Any] = Watch(
+            asker, given.method, input, listed=listed, identify=identify, watching=watching, options=asked
+        )
+        return _watch(watch, as_json=given.json)
+    watch = Watch(asker, given.method, input, watching=watching, options=asked)
+    return _wait(watch, given)
+
+
+def _watch(watch: Watch[Any], *, as_json: bool) -> int:
+    try:
+        for shown in watch:
+            sys.stdout.write((_line(shown) if as_json else _told(shown)) + "\n")
+            sys.stdout.flush()
+    except KeyboardInterrupt:
+        return shell.INTERRUPTED
+    return shell.DONE
+
+
+def _line(shown: Any) -> str:
+    """One line of JSON."""
+    if isinstance(shown, Change):
+        shown = {"change": shown.kind, "id": shown.id, "item": shown.item}
+    return shell.printable(msgspec.json.encode(shown).decode())
+
+
+def _told(shown: Any) -> str:
+    if not isinstance(shown, Change):
+        return shell.as_table(shown) + "\n"
+    members = shown.item.items() if isinstance(shown.item, Mapping) else ()
+    before = shown.before if isinstance(shown.before, Mapping) else {}
+    # Of what changed only what is another now.
+    told = [f"{shell.cell(name)}={shell.cell(value)}" for name, value in members if before.get(name) != value]
+    return " ".join([_SIGNS[shown.kind], shell.cell(shown.id), *told])
+
+
+def _wait(watch: Watch[Any], given: argparse.Namespace) -> int:
+    reached = [Condition.of(each) for each in given.wait]
+    failed = [Condition.of(each) for each in given.unless or ()]
+    share = _share(given.progress)
+    timeout_s = None if given.timeout is None else seconds("--timeout", given.timeout)
+    names = [condition.name for condition in (*reached, *failed)]
+
+    def ends(answer: Any) -> bool:
+        now = ", ".join(f"{name} {shell.cell(member(answer, name))}" for name in dict.fromkeys(names))
+        progress.show(now, share=share(answer))
+        return all(each.holds(answer) for each in reached) or any(each.holds(answer) for each in failed)
+
+    try:
+        with Progress() as progress:
+            answer = watch.until(ends, timeout_s=timeout_s)
+    except TimeoutError:
+        sys.stderr.write(f"{' and '.join(given.wait)} did not come within {given.timeout}.\n")
+        return shell.NOT_REACHED
+    except KeyboardInterrupt:
+        return shell.INTERRUPTED
+    sys.stdout.write((shell.as_json(answer) if given.json else shell.as_table(answer)) + "\n")
+    if all(each.holds(answer) for each in reached):
+        return shell.DONE
+    met = next(text for text, each in zip(given.unless, failed, strict=True) if each.holds(answer))
+    sys.stderr.write(f"{' and '.join(given.wait)} was waited for, and now {met}.\n")
+    return shell.NOT_REACHED
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What a member of an answer is to be, or not to be."""
+
+    name: str
+    value: Any
+    #: Compare as JSON instead of as text.
+    exactly: bool
+    negated: bool
+
+    @classmethod
+    def of(cls, text: str) -> Condition:
+        """Read ``name=text``, ``name!=text``, ``name:=json`` or ``name!:=json``."""
+        name, sign, value = text.partition("=")
+        exactly, name = name.endswith(":"), name.removesuffix(":")
+        negated, name = name.endswith("!"), name.removesuffix("!")
+        if not sign or not name:
+            raise Misused(f"{text!r} is none of name=text, name!=text and name:=json.")
+        try:
+            return cls(name, msgspec.json.decode(value) if exactly else value, exactly, negated)
+        except msgspec.DecodeError as error:
+            raise Misused(f"What {name}:= is given is not JSON: {error}.") from None
+
+    def holds(self, answer: Any) -> bool:
+        """Whether the answer is so."""
+        found = member(answer, self.name)
+        return (found == self.value if self.exactly else shell.cell(found) == self.value) is not self.negated
+
+
+def member(answer: Any, path: str) -> Any:
+    """``a.b`` is the member ``b`` of the member ``a``; None where there is none."""
+    for step in path.split("."):
+        answer = answer.get(step) if isinstance(answer, Mapping) else None
+    return answer
+
+
+def _share(names: str | None) -> Callable[[Any], float | None]:
+    if names is None:
+        return lambda _: None
+    done_name, sign, total_name = names.partition("/")
+    if not (sign and done_name and total_name):
+        raise Misused(f"--progress {names!r} does not name two members, done/total.")
+
+    def share(answer: Any) -> float | None:
+        done, total = member(answer, done_name), member(answer, total_name)
+        if not isinstance(done, int | float) or not isinstance(total, int | float) or total <= 0:
+            return None
+        return done / total
+
+    return share
+
+
+def _identify(key: str | None) -> Callable[[Any], str] | None:
+    if key is None:
+        return None
+    names: Sequence[str] = key.split(",")
+
+    def identify(item: Any) -> str:
+        return "/".join(shell.cell(member(item, name)) for name in names)
+
+    return identify
+
+
+def seconds(option: str, text: str) -> float:
+    """``90s``, ``10m``, ``2h``, ``1d`` or a number of seconds."""
+    number, unit = (text[:-1], _UNITS[text[-1]]) if text[-1:] in _UNITS else (text, 1)
+    try:
+        found = float(number) * unit
+    except ValueError:
+        found = 0.0
+    if not 0 < found < 366 * 86400:
+        raise Misused(f"{option} is {text!r}; give 90s, 10m or 2h.")
+    return found
