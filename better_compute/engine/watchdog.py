@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import sys
 import traceback
 from collections.abc import Sequence
 from threading import Event
 from time import monotonic
+from types import FrameType
 from typing import Final
 
 from better_compute import conf
@@ -46,13 +48,27 @@ class Watchdog:
         self._report_hung()
 
     def _report_hung(self) -> None:
-        frames = sys._current_frames()
         for thread, running in tuple(self._turns.running.items()):
             seconds = monotonic() - running.since
             if running.reported or seconds * 1_000 < self._settings.hung_ms:
                 continue
             running.reported = True
             metrics.add("hung_runs", running.kind)
-            frame = frames.get(thread)
+            frame = stacks().get(thread)
             stack = "".join(traceback.format_stack(frame)) if frame is not None else "its thread is gone"
             log.error("%s has run %s for %.0f s:\n%s", running.kind, ", ".join(running.keys[:5]), seconds, stack)
+
+
+def stacks() -> dict[int, FrameType]:
+    """The frame every thread stands in, by thread ident, taken without the garbage collector.
+
+    Up to Python 3.11 a collection that begins inside stops the process for good: it may wait for the interpreter's
+    lock over all threads, which the call holds (CPython issue 106883).
+    """
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        return sys._current_frames()
+    finally:
+        if collects:
+            gc.enable()
