@@ -98,15 +98,3 @@ def test_a_paused_member_starts_nothing(start_worker: Callable[..., Worker]) -> 
     for pause in pausing.paused():
         pausing.resume(pause.scope)
     eventually(lambda: told("ran", "waits"))
-
-
-def test_serve_becomes_a_worker_or_a_server() -> None:
-    output = io.StringIO()
-    call_command("compute_serve", "--roles", "scheduler", "--print", stdout=output)
-    assert "-m celery -A tests worker --pool threads" in output.getvalue()
-    output = io.StringIO()
-    call_command("compute_serve", "--roles", "api", "--port", "8123", "--threads", "3", "--print", stdout=output)
-    assert output.getvalue().endswith(
-        "-m granian --interface wsgi --workers 1 --blocking-threads 3 --no-ws "
-        "--host 127.0.0.1 --port 8123 example_project.wsgi:application\n"
-    )
