@@ -29,6 +29,7 @@ CORE_CHECKS: Final[tuple[Callable[[str], Iterable[Finding]], ...]] = (
     workers.unheld,
     clocks.check,
     isolation.check,
+    isolation.standby,
     processes.fingerprints,
     processes.connections,
     secrets.missing,

@@ -73,6 +73,8 @@ LIVE_ROLES = "SELECT DISTINCT role FROM compute_workers WHERE expires_at > compu
 
 ISOLATION = "SELECT current_setting('default_transaction_isolation')"
 
+STANDBY = "SELECT pg_is_in_recovery()"
+
 CLOCK = "SELECT statement_timestamp(), clock_offset FROM compute_clock"
 
 LIVE_PROCESSES = """
@@ -222,3 +224,8 @@ def live_processes(using: str) -> list[LiveProcess]:
 def connection_budget(using: str) -> ConnectionBudget:
     """What live processes may hold together."""
     return ConnectionBudget(*_rows(using, CONNECTIONS, [_silent()])[0])
+
+
+def is_standby(using: str) -> bool:
+    """Whether the server follows another one and takes no writes."""
+    return bool(_rows(using, STANDBY)[0][0])

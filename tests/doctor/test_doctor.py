@@ -458,3 +458,14 @@ def test_migrations_that_this_role_may_not_read_are_one_finding(monkeypatch: pyt
     [found] = findings(quiet(self_check=raising(OSError())))
     assert (found.check, found.severity) == ("migrations.unreadable", "error")
     assert found.fix == "Run `manage.py compute_migrate` as the owner; it grants COMPUTE['APP_ROLE'] what it needs."
+
+
+def test_a_standby_is_an_error() -> None:
+    # Found before PostgreSQL's own, as long as the session looks there first.
+    execute("CREATE FUNCTION pg_is_in_recovery() RETURNS boolean LANGUAGE sql AS 'SELECT true'")
+    execute("SET search_path = public, pg_catalog")
+    try:
+        assert [(each.check, each.severity) for each in findings(quiet())] == [("database.standby", "error")]
+    finally:
+        execute("DROP FUNCTION public.pg_is_in_recovery()")
+        execute("RESET search_path")
