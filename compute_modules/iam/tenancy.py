@@ -24,14 +24,24 @@ _ENDING: Final = {
     "roles": "UPDATE compute_iam_roles SET deleted_at = compute_now() WHERE id IN"
     " (SELECT id FROM compute_iam_roles WHERE tenant_id = %s AND deleted_at IS NULL LIMIT %s)",
 }
+_LEFT: Final = """
+SELECT EXISTS (SELECT FROM compute_iam_grants WHERE tenant_id = %(tenant)s AND revoked_at IS NULL)
+    OR EXISTS (SELECT FROM compute_iam_tokens WHERE home_tenant_id = %(tenant)s AND revoked_at IS NULL)
+    OR EXISTS (SELECT FROM compute_iam_principals WHERE tenant_id = %(tenant)s AND disabled_at IS NULL)
+    OR EXISTS (SELECT FROM compute_iam_roles WHERE tenant_id = %(tenant)s AND deleted_at IS NULL) AS left
+"""
 
 
 def tenant_deleted(ctx: ModuleContext, tenant_id: str) -> Outcome:
-    """Delete the tenants below, wait for their end, and then end what stands at this one.
+    """Delete the tenants below, wait for their end and for every other module, and then end what stands at this one.
 
-    Its owners keep their rights until the tenants below are gone: they may have to mend what blocks those.
+    Its people keep their rights until nothing else blocks the end: they may have to mend what does.
     """
     if _delete_below(ctx, tenant_id):
+        return SYNC_AGAIN
+    if not ctx.sql.query(_LEFT, {"tenant": tenant_id}).rows[0]["left"]:
+        return DONE
+    if list(ctx.tenants.blocked_by(tenant_id)) != [ctx.module]:
         return SYNC_AGAIN
     full = [ctx.sql.query(statement, [tenant_id, BATCH]).row_count == BATCH for statement in _ENDING.values()]
     return SYNC_AGAIN if any(full) else DONE

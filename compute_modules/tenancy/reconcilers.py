@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from better_compute import (
@@ -37,8 +38,9 @@ class TenancyReconciler(Reconciler):
 
     A pass calls every hook once, each in a fenced transaction of its own, also those that answered DONE before. A
     pass in which all answer DONE ends the teardown. A hook that raises or answers SYNC_AGAIN is a blocker by name;
-    the others are called nevertheless. While rows are being written the next pass follows at once; what merely
-    waits is asked again by the sweep.
+    the others are called nevertheless. While rows are being written the next pass follows at once, and so it does
+    when one blocker is left that was not alone before: it may have waited for the others. What merely waits is asked
+    again by the sweep.
     """
 
     name = "tenancy"
@@ -73,6 +75,7 @@ class TenancyReconciler(Reconciler):
             if blocker is not None:
                 found.append(blocker)
                 progress = progress or wrote
+        progress = progress or _alone_now(record.blockers, found)
         with ctx.sql.transaction():
             state = records.write_pass(ctx, record, blockers.merged(record.blockers, found))
         if state is State.DELETING and progress and record.passes < _BRISK_PASSES:
@@ -102,6 +105,11 @@ class TenancyReconciler(Reconciler):
         if answer == SYNC_AGAIN:
             return blockers.waiting(hook.module, at), wrote
         return blockers.invalid(hook.module, answer, at), False
+
+
+def _alone_now(before: Sequence[Blocker], now: Sequence[Blocker]) -> bool:
+    """Whether one module waits alone since this pass."""
+    return len(now) == 1 and now[0].answer == "SYNC_AGAIN" and [each.module for each in before] != [now[0].module]
 
 
 def _rows_written(ctx: ReconcileContext) -> int:

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import threading
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from better_compute import ErrorCode, compute
+from better_compute import DONE, SYNC_AGAIN, ComputeError, ErrorCode, compute
 from better_compute.testing import advance_clock
 from tests.modules.iam.conftest import OPERATOR, grant, may, poke, refused, revoke, rows, service, tenant, told, who
-from tests.modules.tenancy.conftest import delete, status, tick, tick_until_quiet
+from tests.modules.tenancy.conftest import (
+    Script,
+    _things_hosted as _things_hosted,
+    delete,
+    hosting,
+    in_thread,
+    status,
+    tick,
+    tick_until_quiet,
+)
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("world")]
 
@@ -64,13 +74,9 @@ def test_a_deleted_organisation_takes_its_projects_with_it_from_below() -> None:
 
 
 def test_a_project_that_is_blocked_blocks_its_organisation_by_name() -> None:
-    from tests.modules.tenancy.conftest import Script, hosting
-
     def refuse(ctx: Any, tenant_id: str) -> Any:
         if tenant_id == "own":
             raise ValueError("stuck")
-        from better_compute import DONE
-
         return DONE
 
     with hosting(Script("one", refuse)):
@@ -81,6 +87,83 @@ def test_a_project_that_is_blocked_blocks_its_organisation_by_name() -> None:
         assert [blocker.module for blocker in status("org").blockers] == ["iam"]
         assert status("sib").phase == "torn_down"
         assert told("tenant.torn-down")[-1]["tenant"] == "sib"
+
+
+class TestPeopleOfADyingTenant:
+    """Whoever may have to mend what blocks the end can see it and act on it, until nothing does."""
+
+    @pytest.fixture
+    def owner(self) -> Any:
+        owner = service("owner", home="own")
+        grant("owner", "own", "owner")
+        return owner
+
+    def test_they_keep_their_rights_while_another_module_blocks_and_lose_them_with_the_end(self, owner: Any) -> None:
+        stuck = {"own"}
+
+        def refuse(ctx: Any, tenant_id: str) -> Any:
+            if tenant_id in stuck:
+                raise ComputeError(ErrorCode.IN_USE, "A disk is attached.", mend="Detach it with disks.detach.")
+            return DONE
+
+        with hosting(Script("disks", refuse)):
+            delete("own")
+            for _ in range(3):
+                tick_until_quiet()
+                sweep()
+            seen = compute.api.tenants.deletion_status(owner, {"tenantId": "own"})
+            assert seen.phase == "blocked"
+            named = {blocker.module: (blocker.message, blocker.mend) for blocker in seen.blockers}
+            assert named["disks"] == ("Module disks refuses: A disk is attached.", "Detach it with disks.detach.")
+            # What removes a blocker may still be called, by its own people.
+            erased = compute.api.plugins.script.things.erase
+            assert erased(owner, {"tenantId": "own", "widgetId": "w"}).added == "w"
+            stuck.clear()
+            sweep()
+        assert status("own").phase == "torn_down"
+        error = refused(lambda: compute.api.tenants.deletion_status(owner, {"tenantId": "own"}))
+        assert error.code is ErrorCode.NOT_FOUND
+        assert len([event for event in told("tenant.torn-down") if event["tenant"] == "own"]) == 1
+
+    def test_a_teardown_that_nothing_blocks_ends_them_at_once_and_without_the_sweep(self, owner: Any) -> None:
+        delete("own")
+        tick_until_quiet()
+        assert status("own").phase == "torn_down"
+
+    def test_a_dying_tenant_does_not_vanish_from_view(self, owner: Any) -> None:
+        grant("owner", "org", "viewer")
+        with hosting(Script("slow", lambda ctx, tenant_id: SYNC_AGAIN)):
+            delete("own")
+            tick_until_quiet()
+            assert compute.api.tenants.get(owner, {"tenantId": "own"}).state == "deleting"
+            listed = compute.api.tenant_tree.list(owner, {"tenantId": "org"}).items
+            assert [node.id for node in listed] == ["own"]
+
+
+def test_no_tenant_is_made_below_one_that_dies_in_either_order() -> None:
+    """A deletion and a making that meet: the new tenant goes with its parent, or is refused."""
+    start = threading.Barrier(2)
+
+    def run(call: Any) -> Any:
+        start.wait(10)
+        return call()
+
+    for number in range(4):
+        parent = tenant(f"dying{number}", "root", "organisation").id
+        making, made = in_thread(lambda parent=parent: run(lambda: tenant(f"{parent}-new", parent)))
+        deleting, deleted = in_thread(lambda parent=parent: run(lambda: delete(parent)))
+        making.join(20)
+        deleting.join(20)
+        assert deleted[0].state == "deleting", deleted
+        if isinstance(made[0], ComputeError):
+            assert made[0].reason == "TENANT_DELETING"
+            assert rows("SELECT count(*) FROM compute_iam_tenants WHERE id = %s", f"{parent}-new") == [(0,)]
+        tick_until_quiet(limit=200)
+        for _ in range(2):
+            sweep()
+        assert status(parent).phase == "torn_down"
+        if not isinstance(made[0], ComputeError):
+            assert status(f"{parent}-new").phase == "torn_down"
 
 
 def test_its_grants_tokens_services_and_roles_end_with_it() -> None:
@@ -125,8 +208,12 @@ def test_many_grants_end_in_bounded_steps() -> None:
     )
     tick_until_quiet()
     delete("own")
-    tick()
-    assert rows("SELECT count(*) FROM compute_iam_grants WHERE revoked_at IS NULL AND tenant_id = 'own'") == [(150,)]
+    left = []
+    for _ in range(4):
+        tick()
+        left += rows("SELECT count(*) FROM compute_iam_grants WHERE revoked_at IS NULL AND tenant_id = 'own'")
+    # The first pass sees that nobody else blocks.
+    assert left == [(250,), (150,), (50,), (0,)]
     tick_until_quiet()
     assert status("own").phase == "torn_down"
 
@@ -163,7 +250,6 @@ class TestManyBelow:
     def test_a_pass_that_merely_waits_takes_no_lock_and_few_statements(
         self, below: int, django_assert_max_num_queries: Any
     ) -> None:
-        from better_compute import SYNC_AGAIN
         from better_compute.store import transaction
         from compute_modules.iam.tenancy import tenant_deleted
 
