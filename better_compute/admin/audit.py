@@ -10,6 +10,7 @@ from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from better_compute.admin import texts
 from better_compute.admin.filters import OutcomeFilter, TenantFilter
 from better_compute.admin.read_only import ReadOnlyAdmin, link, moment
 from better_compute.models import AuditEvent
@@ -18,9 +19,9 @@ from better_compute.models import AuditEvent
 class AuditAdmin(ReadOnlyAdmin):
     """Acts, newest first."""
 
-    list_display = ("method", "outcome_column", "principal", "tenant_link", "resource", "when")
+    list_display = ("method_column", "outcome_column", "who", "tenant_link", "resource", "when")
     fields = (
-        "id", "method", "action", "outcome_column", "principal", "tenant_link", "resource", "when", "request_id",
+        "id", "method", "action", "outcome_column", "who", "tenant_link", "whole_resource", "when", "request_column",
         "xid", "canonical_text", "salt_hex", "leaf_hash_hex",
     )  # fmt: skip
     list_filter = (OutcomeFilter, TenantFilter)
@@ -35,23 +36,43 @@ class AuditAdmin(ReadOnlyAdmin):
     def outcome_column(self, obj: AuditEvent) -> SafeString:
         """Outcome and code."""
         return format_html(
-            '<span class="compute-mark compute-{}">{}</span> {}', obj.outcome, obj.outcome, obj.code or ""
+            '<span class="compute-mark compute-{}">{}</span> {}', obj.outcome, obj.outcome, texts.line(obj.code or "")
         )
 
     @admin.display(description="tenant")
     def tenant_link(self, obj: AuditEvent) -> SafeString | str:
         """The tenant, leading to its records."""
-        return link(self.list_url(tenant=obj.tenant_id), obj.tenant_id) if obj.tenant_id else "-"
+        return link(self.list_url(tenant=obj.tenant_id), texts.line(obj.tenant_id, 128)) if obj.tenant_id else "-"
+
+    @admin.display(description="method")
+    def method_column(self, obj: AuditEvent) -> str:
+        """What was called."""
+        return texts.line(obj.method)
+
+    @admin.display(description="principal")
+    def who(self, obj: AuditEvent) -> str:
+        """Who acted."""
+        return texts.line(obj.principal)
+
+    @admin.display(description="request")
+    def request_column(self, obj: AuditEvent) -> str:
+        """The request's id."""
+        return texts.line(obj.request_id, 1_024)
+
+    @admin.display(description="resource")
+    def whole_resource(self, obj: AuditEvent) -> str:
+        """What was acted on, in full."""
+        return texts.line(f"{obj.resource_type}/{obj.resource_id}", 65_536)
 
     @admin.display(description="resource")
     def resource(self, obj: AuditEvent) -> str:
         """What was acted on."""
-        return f"{obj.resource_type}/{obj.resource_id}"
+        return texts.line(f"{obj.resource_type}/{obj.resource_id}")
 
     @admin.display(description="canonical bytes")
     def canonical_text(self, obj: AuditEvent) -> SafeString:
         """The bytes that sealing hashes, as text."""
-        text = bytes(obj.canonical).decode("utf-8", "backslashreplace")
+        text = texts.text(bytes(obj.canonical).decode("utf-8", "backslashreplace"))
         return format_html('<pre class="compute-json" tabindex="0">{}</pre>', text)
 
     @admin.display(description="salt")

@@ -6,8 +6,8 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
-from django.utils.text import Truncator
 
+from better_compute.admin import texts
 from better_compute.admin.filters import PrincipalFilter
 from better_compute.admin.read_only import ReadOnlyAdmin, link, moment
 from better_compute.models import IdempotencyRecord
@@ -29,22 +29,22 @@ class IdempotencyAdmin(ReadOnlyAdmin):
     @admin.display(description="Idempotency-Key")
     def key_column(self, obj: IdempotencyRecord) -> str:
         """The key, cut where it is very long."""
-        return Truncator(obj.key).chars(64)
+        return texts.line(obj.key, 64)
 
     @admin.display(description="principal")
     def principal_link(self, obj: IdempotencyRecord) -> SafeString:
         """Who called, leading to its records."""
-        return link(self.list_url(principal=obj.principal), Truncator(obj.principal).chars(64))
+        return link(self.list_url(principal=obj.principal), texts.line(obj.principal, 64))
 
     @admin.display(description="tenant")
     def tenant(self, obj: IdempotencyRecord) -> str:
         """In which tenant."""
-        return obj.tenant_id or "the installation"
+        return texts.line(obj.tenant_id, 128) or "the installation"
 
     @admin.display(description="request")
     def request_column(self, obj: IdempotencyRecord) -> str:
         """The request that was answered, as the log and the audit trail name it."""
-        return Truncator(obj.request_id).chars(40)
+        return texts.line(obj.request_id, 40)
 
     def get_ordering(self, request: HttpRequest) -> tuple[str, ...]:
         """By the index on expiry; with a principal chosen by the primary key, which begins with it."""

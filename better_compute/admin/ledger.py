@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
+from better_compute.admin import texts
 from better_compute.admin.filters import OwnerFilter
 from better_compute.admin.read_only import ReadOnlyAdmin, moment
 from better_compute.models import MigrationRecord
@@ -15,7 +17,7 @@ class LedgerAdmin(ReadOnlyAdmin):
 
     list_display = ("name", "action", "applied", "duration", "version", "applied_by")
     fields = (
-        "seq", "name", "owner", "action", "applied", "duration", "applied_by", "version", "checksum", "reason",
+        "seq", "name", "owner", "action", "applied", "duration", "applied_by", "version", "checksum", "why",
     )  # fmt: skip
     list_filter = (OwnerFilter,)
     ordering = ("-seq",)
@@ -24,6 +26,11 @@ class LedgerAdmin(ReadOnlyAdmin):
     search_help_text = "The beginning of a name, e.g. core/0002"
 
     applied = moment("applied_at", "applied")
+
+    @admin.display(description="reason")
+    def why(self, obj: MigrationRecord) -> str:
+        """Why, where a reason was given."""
+        return texts.text(obj.reason) if obj.reason else "-"
 
     def duration(self, obj: MigrationRecord) -> str:
         """How long it ran."""

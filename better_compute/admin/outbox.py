@@ -6,8 +6,8 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
-from django.utils.text import Truncator
 
+from better_compute.admin import texts
 from better_compute.admin.filters import TenantFilter
 from better_compute.admin.read_only import ReadOnlyAdmin, link, moment, pretty
 from better_compute.models import OutboxEvent
@@ -18,8 +18,8 @@ _MAX_BIGINT = 2**63 - 1
 class OutboxAdmin(ReadOnlyAdmin):
     """Events, newest first."""
 
-    list_display = ("id", "type", "tenant_link", "subject_column", "created")
-    fields = ("id", "type", "tenant_link", "subject", "created", "xid", "trace_context", "data_json")
+    list_display = ("id", "type_column", "tenant_link", "subject_column", "created")
+    fields = ("id", "type_column", "tenant_link", "whole_subject", "created", "xid", "trace_context", "data_json")
     list_filter = (TenantFilter,)
     ordering = ("-id",)
     empty_text = "No event was published yet."
@@ -31,12 +31,22 @@ class OutboxAdmin(ReadOnlyAdmin):
     @admin.display(description="tenant")
     def tenant_link(self, obj: OutboxEvent) -> SafeString:
         """The tenant, leading to its events."""
-        return link(self.list_url(tenant=obj.tenant_id), obj.tenant_id)
+        return link(self.list_url(tenant=obj.tenant_id), texts.line(obj.tenant_id, 128))
+
+    @admin.display(description="type")
+    def type_column(self, obj: OutboxEvent) -> str:
+        """What happened."""
+        return texts.line(obj.type, 128)
+
+    @admin.display(description="subject")
+    def whole_subject(self, obj: OutboxEvent) -> str:
+        """The subject in full."""
+        return texts.line(obj.subject, 65_536)
 
     @admin.display(description="subject")
     def subject_column(self, obj: OutboxEvent) -> str:
         """The subject, cut where it is very long."""
-        return Truncator(obj.subject).chars(80)
+        return texts.line(obj.subject)
 
     @admin.display(description="data")
     def data_json(self, obj: OutboxEvent) -> SafeString:

@@ -15,6 +15,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from better_compute import conf
+from better_compute.admin import texts
 from better_compute.admin.filters import hosted_kinds
 from better_compute.admin.read_only import ReadOnlyAdmin, moment, outside_atomic_requests
 from better_compute.contract.errors import ComputeError
@@ -29,7 +30,7 @@ _WORDS = {"kind": "reconciler", "member": "worker"}
 def words(scope: str) -> str:
     """A scope as an operator says it."""
     what, _, name = scope.partition(":")
-    return f"{_WORDS.get(what, what)} {name}"
+    return texts.line(f"{_WORDS.get(what, what)} {name}", 128)
 
 
 def _asked(scope: str) -> dict[str, str]:
@@ -52,9 +53,9 @@ class PauseAdmin(ReadOnlyAdmin):
     """Paused reconcilers and workers, by name."""
 
     change_list_template = "compute/pauses.html"
-    list_display = ("what", "reason", "since", "paused_by", "act")
+    list_display = ("what", "reason_column", "since", "by", "act")
     list_display_links = None
-    fields = ("what", "reason", "since", "paused_by")
+    fields = ("what", "reason_column", "since", "by")
     ordering = ("scope",)
     empty_text = "Nothing is paused. While an incident lasts, pause a reconciler or a worker; keys wait in the queue."
 
@@ -64,6 +65,16 @@ class PauseAdmin(ReadOnlyAdmin):
     def what(self, obj: Pause) -> str:
         """The reconciler or the worker."""
         return words(obj.scope)
+
+    @admin.display(description="reason")
+    def reason_column(self, obj: Pause) -> str:
+        """Why."""
+        return texts.line(obj.reason, 500)
+
+    @admin.display(description="paused by")
+    def by(self, obj: Pause) -> str:
+        """Who paused it."""
+        return texts.line(obj.paused_by)
 
     @admin.display(description="")
     def act(self, obj: Pause) -> SafeString:

@@ -17,7 +17,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from better_compute.admin import ages
+from better_compute.admin import ages, texts
 from better_compute.admin.changelist import WindowChangeList
 from better_compute.admin.failure import finding_of
 from better_compute.admin.filters import ExactFilter, exactly
@@ -139,7 +139,9 @@ class ReadOnlyAdmin(_ModelAdmin):
             with overview.bounded():
                 response = view()
                 # Rendered here, because a template's own queries must not outlive the bound.
-                return response.render() if isinstance(response, TemplateResponse) else response
+                if isinstance(response, TemplateResponse):
+                    texts.unveil(response.render())
+                return response
         except DatabaseError as error:
             return self._unavailable(request, error)
 
@@ -163,6 +165,16 @@ class ReadOnlyAdmin(_ModelAdmin):
     def moment(field: str, description: str = "") -> Callable[[ReadOnlyAdmin, Any], object]:
         """A column that shows a timestamp field as an age with the timestamp beside it."""
         return moment(field, description)
+
+    @staticmethod
+    def line(value: str, limit: int = texts.CELL) -> str:
+        """Text that anybody may have written, for a cell: one line, unseen characters written out, cut at ``limit``."""
+        return texts.line(value, limit)
+
+    @staticmethod
+    def text(value: str) -> str:
+        """The same in full, with its lines."""
+        return texts.text(value)
 
     @staticmethod
     def mark(word: str, tone: Tone = "quiet") -> SafeString:
@@ -203,8 +215,8 @@ def link(url: str, text: object) -> SafeString:
 
 def pretty(value: object) -> SafeString:
     """JSON with indents, in a box that scrolls."""
-    text = json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False)
-    return format_html('<pre class="compute-json" tabindex="0">{}</pre>', text)
+    shown = texts.text(json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False))
+    return format_html('<pre class="compute-json" tabindex="0">{}</pre>', shown)
 
 
 def moment(field: str, description: str = "") -> Callable[[ReadOnlyAdmin, Any], object]:

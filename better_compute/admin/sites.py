@@ -8,7 +8,7 @@ from django.contrib.admin import AdminSite
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 
-from better_compute.admin import home
+from better_compute.admin import home, texts
 from better_compute.admin.read_only import outside_atomic_requests
 
 
@@ -32,7 +32,9 @@ class ComputeAdminSite(AdminSite):
     @outside_atomic_requests
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
         """The home page."""
-        return super().index(request, {**home.content(self, request), **(extra_context or {})})
+        page = super().index(request, {**home.content(self, request), **(extra_context or {})})
+        page.add_post_render_callback(texts.unveil)
+        return page
 
 
 def register_pages(site: AdminSite) -> None:

@@ -18,8 +18,9 @@ from django.views.decorators.debug import sensitive_variables
 
 from better_compute import conf
 from better_compute.access import Token
+from better_compute.admin import texts
 from better_compute.admin.filters import TenantFilter
-from better_compute.admin.read_only import ReadOnlyAdmin, link, moment, outside_atomic_requests
+from better_compute.admin.read_only import ReadOnlyAdmin, link, mark, moment, outside_atomic_requests
 from better_compute.contract.errors import ComputeError
 from better_compute.envelope import tokens
 from better_compute.envelope.authorize import ANY_TENANT
@@ -68,8 +69,8 @@ class TokenForm(forms.Form):
 class TokenAdmin(ReadOnlyAdmin):
     """Tokens, newest first. Their rows are written through :mod:`better_compute.envelope.tokens` only."""
 
-    list_display = ("label", "hint", "user", "tenant_link", "state", "created", "used")
-    fields = ("label", "hint", "user", "tenant_link", "state", "created", "used", "expires", "revoked", "id")
+    list_display = ("label_column", "hint", "user", "tenant_link", "state", "created", "used")
+    fields = ("label_column", "hint", "user", "tenant_link", "state", "created", "used", "expires", "revoked", "id")
     list_filter = (TenantFilter,)
     empty_text = "There is no token yet. Make one for a script or a service that calls the API."
     list_select_related = ("user",)
@@ -80,17 +81,23 @@ class TokenAdmin(ReadOnlyAdmin):
     expires = moment("expires_at", "expires")
     revoked = moment("revoked_at", "revoked")
 
+    @admin.display(description="label")
+    def label_column(self, obj: Token) -> str:
+        """What it is for."""
+        return texts.line(obj.label, 128)
+
     @admin.display(description="tenant")
     def tenant_link(self, obj: Token) -> SafeString | str:
         """The tenant, leading to its tokens."""
         return link(self.list_url(tenant=obj.tenant_id), obj.tenant_id) if obj.tenant_id else "the installation"
 
     @admin.display(description="state")
-    def state(self, obj: Any) -> str:
+    def state(self, obj: Any) -> SafeString:
         """Whether calls accept it."""
         if obj.revoked_at is not None:
-            return "revoked"
-        return "expired" if obj.expires_at is not None and obj.expires_at <= obj.read_at else "live"
+            return mark("revoked")
+        expired = obj.expires_at is not None and obj.expires_at <= obj.read_at
+        return mark("expired") if expired else mark("live", "good")
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """Django's own permission."""

@@ -14,9 +14,8 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.utils.text import Truncator
 
-from better_compute.admin import ages, charts, requeue
+from better_compute.admin import ages, charts, requeue, texts
 from better_compute.admin.filters import FailingFilter, KindFilter, hosted_kinds
 from better_compute.admin.read_only import ReadOnlyAdmin, link, moment, outside_atomic_requests
 from better_compute.models import WorkItem
@@ -29,8 +28,8 @@ class WorkAdmin(ReadOnlyAdmin):
     list_display = ("key_column", "kind_link", "error_line", "due", "attempts", "every")
     list_display_links = ("key_column",)
     fields = (
-        "kind_link", "key", "shard_column", "due", "every", "attempts", "retry_floor_at", "enqueued", "generation",
-        "id", "failed", "error_text",
+        "kind_link", "whole_key", "shard_column", "due", "every", "attempts", "retry_floor_at", "enqueued",
+        "generation", "id", "failed", "error_text",
     )  # fmt: skip
     list_filter = (KindFilter, FailingFilter)
     search_fields = ("key",)
@@ -46,7 +45,12 @@ class WorkAdmin(ReadOnlyAdmin):
     @admin.display(description="key")
     def key_column(self, obj: WorkItem) -> str:
         """The key, cut where it is very long."""
-        return Truncator(obj.key).chars(80)
+        return texts.line(obj.key)
+
+    @admin.display(description="key")
+    def whole_key(self, obj: WorkItem) -> str:
+        """The key in full."""
+        return texts.line(obj.key, 4_096)
 
     @admin.display(description="kind")
     def kind_link(self, obj: WorkItem) -> SafeString:
@@ -68,14 +72,18 @@ class WorkAdmin(ReadOnlyAdmin):
         """The first line of the last error and its age."""
         if not obj.last_error or obj.last_error_at is None:
             return "-"
-        line = Truncator(obj.last_error.strip().partition("\n")[0]).chars(80)
+        line = texts.line(obj.last_error.strip().partition("\n")[0])
         age = ages.relative(obj.last_error_at, obj.read_at)  # type: ignore[attr-defined]
         return format_html('<span class="compute-error">{}</span> <span class="compute-stamp">{}</span>', line, age)
 
     @admin.display(description="last error")
     def error_text(self, obj: WorkItem) -> str | SafeString:
         """The last error in full."""
-        return format_html('<pre class="compute-json" tabindex="0">{}</pre>', obj.last_error) if obj.last_error else "-"
+        return (
+            format_html('<pre class="compute-json" tabindex="0">{}</pre>', texts.text(obj.last_error))
+            if obj.last_error
+            else "-"
+        )
 
     def get_ordering(self, request: HttpRequest) -> tuple[str, ...]:
         """The primary key's order; the newest failure first among failing keys."""

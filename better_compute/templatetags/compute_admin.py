@@ -12,7 +12,7 @@ from django.urls import NoReverseMatch, reverse
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 
-from better_compute.admin import ages, charts
+from better_compute.admin import ages, charts, texts
 from better_compute.admin.requeue import token_of
 
 register = template.Library()
@@ -92,7 +92,13 @@ def ago(moment: datetime | None, now: datetime) -> SafeString | str:
 @register.filter
 def first_line(text: str | None) -> str:
     """A text's first line."""
-    return (text or "").strip().partition("\n")[0]
+    return texts.line((text or "").strip().partition("\n")[0], 160)
+
+
+@register.filter
+def line(text: object, limit: int = texts.CELL) -> str:
+    """Text that anybody may have written, in one line, unseen characters written out, cut."""
+    return texts.line(str(text), limit)
 
 
 @register.filter

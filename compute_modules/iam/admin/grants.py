@@ -28,8 +28,8 @@ class BrokenGlassFilter(admin.SimpleListFilter):
     parameter_name = "broken"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        """One choice."""
-        return [("yes", "Break-glass only")]
+        """The one that a link chooses."""
+        return [("yes", "Break-glass only")] if request.GET.get("broken") else []
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         """Filter."""
@@ -90,7 +90,7 @@ class GrantAdmin(Page):
         ("new_grant", "Grant something"),
         ("break_glass", "Break the glass"),
     )
-    list_display = ("principal_column", "effect_mark", "what", "where", "state", "until", "why_given", "given_by")
+    list_display = ("principal_column", "effect_mark", "what", "where", "state", "until", "why_given")
     fields = (
         "principal_id",
         "effect_mark",
@@ -99,7 +99,7 @@ class GrantAdmin(Page):
         "state",
         "starts",
         "until",
-        "reason",
+        "whole_reason",
         "glass",
         "given",
         "created_by",
@@ -152,10 +152,10 @@ class GrantAdmin(Page):
         """Why it was given."""
         return cut(obj.reason) or "-"
 
-    @admin.display(description="given by")
-    def given_by(self, obj: Any) -> str:
-        """Who gave it."""
-        return cut(obj.created_by)
+    @admin.display(description="reason")
+    def whole_reason(self, obj: Any) -> str:
+        """Why it was given, in full."""
+        return self.text(obj.reason) or "-"
 
     @admin.display(description="break-glass")
     def glass(self, obj: Any) -> str:
@@ -181,6 +181,13 @@ class GrantAdmin(Page):
             path("<path:object_id>/end/", view(self.end_view), name="compute_iam_end_grant"),
             *super().get_urls(),
         ]
+
+    @ReadOnlyAdmin.outside_atomic_requests
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        """The list, with the way to the log of broken glass."""
+        log = {"url": self.list_url(broken="yes"), "text": "Break-glass log"}
+        tools = [{"url": self.url(name), "text": text} for name, text in self.tools]
+        return super().changelist_view(request, {"tools": [log, *tools], **(extra_context or {})})
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None

@@ -12,13 +12,10 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpR
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.http import urlencode
-from django.utils.text import Truncator
 
 from better_compute import ComputeError, ReadOnlyAdmin, session_principal
 from compute_modules.iam.states import State, state_of
 
-#: Longest text that a cell of a list shows.
-CELL: Final = 80
 _TONES: Final[dict[State, Any]] = {State.ACTIVE: "good", State.PENDING: "info"}
 
 
@@ -102,7 +99,7 @@ class Page(ReadOnlyAdmin):
 
 def cut(text: str) -> str:
     """The text, cut where it is too long for a cell."""
-    return Truncator(text).chars(CELL)
+    return ReadOnlyAdmin.line(text)
 
 
 def state_mark(obj: Any, starts_at: Any) -> Any:

@@ -21,6 +21,9 @@ from .page import Page, cut
 
 _TONES: Final[dict[str, Any]] = {"active": "good", "suspended": "warn", "deleting": "warn", "blocked": "bad"}
 
+#: Verbs that a page offers in a state; which are legal is the envelope's to say.
+_OFFERED: Final = {"active": ("suspend", "delete"), "suspended": ("resume", "delete")}
+
 
 class NewTenantForm(forms.Form):
     """A tenant below another one."""
@@ -76,9 +79,9 @@ class TenantAdmin(Page):
     tenant_column = "id"
     tools = (("new_tenant", "Make a tenant"),)
     list_display = ("place", "kind", "name_column", "state", "teardown", "inside")
-    fields = ("where", "kind", "name", "bound", "created", "state", "inside")
+    fields = ("where", "kind", "name_column", "bound", "created", "state", "inside")
     list_filter = (BelowFilter,)
-    search_fields = ("^id",)
+    search_fields = ("id",)
     search_help_text = "The beginning of a tenant's id"
     empty_text = "There is no tenant that you may see: it takes compute:iam:read in one."
 
@@ -92,6 +95,13 @@ class TenantAdmin(Page):
     def get_ordering(self, request: HttpRequest) -> tuple[str, ...]:
         """By place."""
         return ("path_text",)
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        """By the beginning of the id, which the primary key's index gives."""
+        term = search_term.strip()
+        return (queryset.filter(id__startswith=term) if term else queryset), False
 
     def prepare(self, rows: list[Any]) -> None:
         """Read the states of all of them at once."""
@@ -171,18 +181,21 @@ class TenantAdmin(Page):
     ) -> HttpResponse:
         """One tenant, with its teardown as ``tenants.deletionStatus`` tells it, and what can be done."""
         id = unquote(object_id)
-        more: dict[str, Any] = {"verbs": self._verbs(id)}
+        more: dict[str, Any] = {}
+        phase = "active"
         if self.has_view_permission(request):
             try:
-                more["deletion"] = compute.api.tenants.deletion_status(
+                more["deletion"] = deletion = compute.api.tenants.deletion_status(
                     session_principal(request.user), {"tenantId": id}
                 )
+                phase = deletion.phase
             except ComputeError as error:
                 # A session that may not read the tenant's row at all is told so by the page itself.
                 more["deletion_refused"] = f"{error.message} {error.mend}"
+        more["verbs"] = self._verbs(id, phase)
         return super().change_view(request, object_id, form_url, {**(extra_context or {}), **more})
 
-    def _verbs(self, tenant_id: str) -> list[dict[str, str]]:
+    def _verbs(self, tenant_id: str, phase: str) -> list[dict[str, str]]:
         verbs = [
             {"url": self.url("new_tenant", parent=tenant_id), "text": "Make a tenant below"},
             {"url": self.url("new_grant", tenant=tenant_id), "text": "Grant something here"},
@@ -192,7 +205,7 @@ class TenantAdmin(Page):
             acts = reverse("admin:compute_tenancy_act", current_app=self.admin_site.name)
         except NoReverseMatch:
             return verbs
-        for verb in ("suspend", "resume", "delete"):
+        for verb in _OFFERED.get(phase, ()):
             query = urlencode({"tenant": tenant_id, "verb": verb})
             verbs.append({"url": f"{acts}?{query}", "text": verb.capitalize()})
         return verbs

@@ -62,7 +62,7 @@ class ScopedTokenAdmin(Page):
     tools = (("new_token", "Make a token"),)
     list_display = ("label_column", "hint", "principal_column", "home_tenant_id", "narrowed", "state", "used", "until")
     fields = (
-        "label",
+        "label_column",
         "hint",
         "principal_id",
         "home_tenant_id",
