@@ -1,4 +1,4 @@
-"""The request id on every log line that is written while a call runs, whoever writes it."""
+"""The request id on every log line that is written while a call runs, or about its request, whoever writes it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from typing import Final
 
 #: Stands where no call runs.
 NONE: Final = "-"
+
+#: Where a request has its id.
+REQUEST_ATTRIBUTE: Final = "_compute_request_id"
 
 _current: Final[ContextVar[str]] = ContextVar("better_compute_request_id", default=NONE)
 
@@ -36,5 +39,9 @@ class RequestIdFilter(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Let everything pass."""
-        record.request_id = _current.get()
+        current = _current.get()
+        if current == NONE:
+            # Django tells of a refusal when the call is over, and gives the request along.
+            current = getattr(getattr(record, "request", None), REQUEST_ATTRIBUTE, NONE)
+        record.request_id = current
         return True

@@ -11,9 +11,10 @@ from django.http import HttpRequest, HttpResponse, UnreadablePostError
 from django.utils.http import http_date
 
 from better_compute import conf
-from better_compute.contract.errors import ComputeError, ErrorCode
+from better_compute.contract.errors import ComputeError, ErrorCode, shown
 from better_compute.contract.methods import MethodSpec
 from better_compute.contract.ports import Principal
+from better_compute.engine import request_log
 from better_compute.envelope import call, codec, idempotency, identity, openapi, problem, rate
 
 REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._:-]{1,128}", re.ASCII)
@@ -68,7 +69,17 @@ def serve_document(request: HttpRequest) -> HttpResponse:
 
 
 def _read_options(act: call.Act, request: HttpRequest) -> None:
-    """Read what a mutation may be asked besides its input: ``Idempotency-Key`` and ``?dryRun=true``."""
+    """Read what a mutation may be asked besides its input: ``Idempotency-Key`` and ``?dryRun=true``.
+
+    What else a POST's address asks is refused: a dry run that is mistyped must not commit.
+    """
+    unknown = sorted(set(request.GET) - {"dryRun"})
+    if request.method == "POST" and unknown:
+        raise ComputeError(
+            ErrorCode.INVALID_INPUT,
+            f"The address of this POST asks for {shown(unknown[0], 64)!r}.",
+            mend="Put the input into the body; the address may ask for dryRun=true alone.",
+        )
     if act.spec.kind != "mutation":
         return
     key = request.headers.get("Idempotency-Key")
@@ -121,11 +132,11 @@ def allowed(spec: MethodSpec | None) -> list[str]:
 
 def request_id(request: HttpRequest) -> str:
     """The caller's ``X-Request-Id`` if it is well formed, else a fresh one; the same for the whole request."""
-    known = getattr(request, "_compute_request_id", None)
+    known = getattr(request, request_log.REQUEST_ATTRIBUTE, None)
     if known is None:
         given = request.headers.get("X-Request-Id", "")
         known = given if REQUEST_ID.fullmatch(given) else call.new_request_id()
-        vars(request)["_compute_request_id"] = known
+        vars(request)[request_log.REQUEST_ATTRIBUTE] = known
     return str(known)
 
 
@@ -166,7 +177,9 @@ def _refuse_body_headers(request: HttpRequest) -> None:
     if length and int(length) > 0 and request.content_type != "application/json":
         raise ComputeError(
             ErrorCode.UNSUPPORTED_MEDIA_TYPE,
-            f"The body is {(request.content_type or '')[:80]!r}.",
+            f"The body's Content-Type is {shown(request.content_type or '', 80)!r}."
+            if request.content_type
+            else "The body has no Content-Type.",
             mend="Send JSON with `Content-Type: application/json`.",
         )
 

@@ -44,6 +44,22 @@ def test_every_line_written_during_a_call_has_its_request_id(caller: Caller, lin
     assert "[-] later" in written
 
 
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("nothing/here", "Not Found"),
+        ("plugins/probe/probes/refuse", "Conflict"),
+        ("plugins/probe/probes/crash", "Internal Server Error"),
+        ("plugins/probe/probes/peek", "Bad Request"),
+    ],
+)
+def test_djangos_own_line_about_a_refusal_has_it_too(caller: Caller, lines: io.StringIO, path: str, told: str) -> None:
+    body = {"tenantId": 1} if path.endswith("peek") else {"tenantId": "t1", "extra": "IN_USE"}
+    caller.post(path, body, **{"X-Request-Id": "req-9"})
+    assert f"[req-9] {told}: /api/compute/{path}" in lines.getvalue()
+    assert "[-] " not in lines.getvalue()
+
+
 def test_an_event_and_the_audit_record_have_it_too(caller: Caller) -> None:
     answer = caller.post("plugins/probe/probes/write", {"tenantId": "t1"}, **{"X-Request-Id": "req-8"})
     assert answer["X-Request-Id"] == "req-8"
