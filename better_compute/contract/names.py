@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import keyword
 import re
 from typing import Final
 
@@ -37,6 +38,8 @@ CLI_COMMAND: Final = re.compile(r"[a-z][a-z0-9-]{0,63}", _FLAGS)
 RESERVED_ROUTE_NAMES: Final = frozenset(
     {"then", "catch", "finally", "toJSON", "constructor", "prototype", "__proto__", "plugins"}
 )
+#: A plugin's id is an attribute of clients too, where a name of Python's own would not do either.
+RESERVED_PLUGIN_IDS: Final = RESERVED_ROUTE_NAMES | frozenset(keyword.kwlist)
 #: Reconciler names the runtime keeps for itself.
 RESERVED_RECONCILERS: Final = frozenset({"command-sweeper", "outbox-dispatch", "event-subscribers"})
 #: Longest reconciler key, in Unicode code points.

@@ -47,13 +47,17 @@ def input_hash(input: Any) -> bytes:
 def replay(claim: store.Claim, digest: bytes) -> bytes | None:
     """Claim the key for this transaction; return the answer that is kept for it, None when it is new.
 
+    An answer that is kept is never changed, so it is told to many at once, claimed or not.
+
     Raises
     ------
     ComputeError
         CONFLICT with reason IDEMPOTENCY_KEY_BUSY while the first call still runs, or IDEMPOTENCY_KEY_REUSED
         when the key was used with another input.
     """
-    if not store.lock(claim):
+    held = store.lock(claim)
+    kept = store.read(claim)
+    if kept is None and not held:
         raise ComputeError(
             ErrorCode.CONFLICT,
             f"A call with the Idempotency-Key {claim.key!r} is running.",
@@ -61,7 +65,6 @@ def replay(claim: store.Claim, digest: bytes) -> bytes | None:
             reason="IDEMPOTENCY_KEY_BUSY",
             retry_after=RETRY_AFTER_S,
         )
-    kept = store.read(claim)
     if kept is None:
         return None
     if kept.input_hash != digest:

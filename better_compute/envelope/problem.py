@@ -22,9 +22,6 @@ BUSY_RETRY_AFTER_S: Final = 1
 #: The reason of a refusal that leaves it open whether the change was kept.
 OUTCOME_UNKNOWN: Final = "OUTCOME_UNKNOWN"
 
-#: The reason of a refusal that leaves it open whether the change was kept.
-OUTCOME_UNKNOWN: Final = "OUTCOME_UNKNOWN"
-
 _log = logging.getLogger("better_compute.call")
 
 _BUSY_STATES: Final = {
@@ -32,7 +29,6 @@ _BUSY_STATES: Final = {
     "40P01": "two calls waited for each other",
     "55P03": "a lock was not to be had in time",
     "57014": "a statement ran longer than allowed",
-    "25P03": "the call paused for too long between two statements",
     "25P03": "the call paused for too long between two statements",
     "25006": "the database takes no writes now",
     "53300": "the database has no connection left",
@@ -79,7 +75,8 @@ def encode(error: ComputeError, request_id: str) -> bytes:
     try:
         return msgspec.json.encode(document(error, request_id))
     except UnicodeEncodeError:
-        plain = ComputeError(error.code, error.message.encode("utf-8", "replace").decode(), reason=error.reason)
+        message, mend = (text.encode("utf-8", "replace").decode() for text in (error.message, error.mend))
+        plain = ComputeError(error.code, message, mend=mend, reason=error.reason)
         return msgspec.json.encode(document(plain, request_id))
 
 

@@ -80,7 +80,9 @@ class ComputeViewSet(MethodGroup, ViewSet):
     def serve(self, request: Request, **_: Any) -> HttpResponse:
         """Answer one request for this view's method."""
         if self.method_spec is None:
-            raise ComputeError(ErrorCode.INTERNAL_ERROR, "The view was not made by ComputeRouter.")
+            raise ComputeError(
+                ErrorCode.INTERNAL_ERROR, "The view was not made by ComputeRouter.", mend="Route ComputeRouter().urls."
+            )
         return http.serve(self.method_spec, request._request)
 
     def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:

@@ -199,6 +199,13 @@ class _Reader:
         found = []
         for each in self._classes("reconcilers", Reconciler):
             if isabstract(each):
+                if "name" in vars(each):
+                    missing = ", ".join(sorted(each.__abstractmethods__))
+                    self.refuse(
+                        ids.DECLARATION,
+                        f"reconciler {each.__name__} has a name but no {missing}.",
+                        f"Define {missing}, or leave name to the classes that derive from it.",
+                    )
                 continue
             try:
                 found.append(each())

@@ -83,7 +83,7 @@ def lock(claim: Claim) -> bool:
 
 
 def read(claim: Claim) -> Kept | None:
-    """The answer kept for a claimed key, None when there is none or it has expired."""
+    """The answer kept for a key, None when there is none or it has expired; of a claimed key, that is final."""
     alias = transaction.require_open("An idempotency claim")
     with connections[alias].cursor() as cursor:
         cursor.execute(READ, claim.parts())

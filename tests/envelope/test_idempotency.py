@@ -168,6 +168,23 @@ class TestAtOnce:
         assert (caught.value.code, caught.value.reason) == ("CONFLICT", "IDEMPOTENCY_KEY_BUSY")
         assert caught.value.retry_after == 1
 
+    def test_an_answer_that_is_kept_is_told_to_many_at_once(self, caller: Caller) -> None:
+        """Order: one repetition holds the claim, as a slow one does, while another comes."""
+        job = Principal(id="job", kind="internal")
+        poke = registry.current().methods[POKE]
+        first = call.call(poke, job, BODY, idempotency_key="k1")
+        claim = store.Claim("job", "t1", "plugins.acme.widgets.poke", "k1")
+
+        def repeat() -> Any:
+            try:
+                return call.call(poke, job, BODY, idempotency_key="k1")
+            finally:
+                connections.close_all()
+
+        with ThreadPoolExecutor(1) as pool, transaction.transaction():
+            assert store.lock(claim)
+            assert pool.submit(repeat).result(20) == first
+
 
 class Key(Output):
     id: str
@@ -235,6 +252,14 @@ class TestDryRun:
         assert caller.post("plugins/probe/probes/swallow?dryRun=true", {"tenantId": "t1"}).status_code == 500
         caller.post(POKE, BODY)
         assert caller.post(f"{POKE}?dryRun=true", BODY).status_code == 409
+
+    @pytest.mark.parametrize("asked", ["dryrun=true", "dry_run=true", "dryRun=yes", "dryRun=true&dryRun=false", "x=1"])
+    def test_one_that_is_mistyped_commits_nothing(self, caller: Caller, asked: str) -> None:
+        before = count_rows()
+        answer = caller.post(f"{POKE}?{asked}", BODY)
+        assert (answer.status_code, json.loads(answer.content)["code"]) == (400, "INVALID_INPUT")
+        assert asked.partition("=")[0] in json.loads(answer.content)["detail"]
+        assert grown(before) == {}
 
     def test_it_checks_deferred_constraints(self, caller: Caller) -> None:
         with connection.cursor() as cursor:

@@ -74,6 +74,17 @@ def test_a_plugin_keeps_the_label_that_follows_from_its_id() -> None:
     ]
 
 
+@pytest.mark.parametrize("id", ["then", "constructor", "plugins", "class"])
+def test_a_plugin_whose_id_no_client_could_carry_is_refused(id: str) -> None:
+    assert told(plugin(id)) == [
+        (
+            "compute.E004",
+            f"Plugin {id!r}: its id {id!r} is reserved.",
+            f"Set another id on the AppConfig of host.{id}; clients have it as the name of an attribute.",
+        )
+    ]
+
+
 def test_two_plugins_of_one_id_are_refused() -> None:
     assert told(plugin("acme"), plugin("acme", name="acme-two", path="host.two")) == [
         (

@@ -247,6 +247,22 @@ def test_a_field_of_the_wrong_type_is_refused(read_app: ReadApp, line: str, mess
     ]
 
 
+def test_a_reconciler_with_a_name_and_no_run_is_refused(read_app: ReadApp) -> None:
+    source = """
+        from better_compute import Reconciler
+        class Sync(Reconciler):
+            name = "gadgets.sync"
+            def rum(self, ctx, key): ...
+    """
+    assert problems_of(read_app({"reconcilers.py": source})) == [
+        (
+            "compute.E005",
+            "Module 'gadgets': reconciler Sync has a name but no run.",
+            "Define run, or leave name to the classes that derive from it.",
+        )
+    ]
+
+
 def test_a_reconciler_that_cannot_be_constructed_is_refused(read_app: ReadApp) -> None:
     source = """
         from better_compute import DONE, Reconciler

@@ -57,6 +57,13 @@ def _plugin_ids(specs: Sequence[ModuleSpec]) -> Iterator[CheckMessage]:
                 f"Set id on the AppConfig of {spec.path} to a name such as 'acme'.",
             )
             continue
+        if spec.plugin_id in names.RESERVED_PLUGIN_IDS:
+            yield error(
+                ids.PLUGIN_ID,
+                spec,
+                f"its id {spec.plugin_id!r} is reserved.",
+                f"Set another id on the AppConfig of {spec.path}; clients have it as the name of an attribute.",
+            )
         label = f"plg_{spec.plugin_id.replace('-', '_')}"
         if spec.label != label:
             yield error(
