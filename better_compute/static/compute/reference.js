@@ -98,7 +98,7 @@ function fields(schema, given) {
   const rows = properties.map(([name, each]) =>
     make("tr", {}, make("td", {}, name), make("td", {}, typeOf(each)), make("td", {}, !given ? "" : required.has(name) ? "required" : limits(each, true)),
       make("td", {}, limits(each, false))));
-  const head = make("tr", {}, ...["Field", "Type", "", "Limits"].map((text) => make("th", { scope: "col" }, text)));
+  const head = make("tr", {}, ...["Field", "Type", given ? "Given" : "", "Limits"].map((text) => make("th", { scope: "col" }, text)));
   return make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows));
 }
 
@@ -107,8 +107,11 @@ function typeOf(schema) {
   if (schema.anyOf) return schema.anyOf.map(typeOf).join(" or ");
   if (schema.enum) return schema.enum.map((value) => JSON.stringify(value)).join(" | ");
   if (schema.type === "array") return `list of ${typeOf(schema.items ?? {})}`;
+  if (schema.format === "date-time") return "time, as RFC 3339";
   return schema.type ?? "anything";
 }
+
+const number = (count, what) => `${count} ${what}${count === 1 ? "" : "s"}`;
 
 function limits(schema, byDefault) {
   if (byDefault) return "default" in schema ? `default ${JSON.stringify(schema.default)}` : "optional";
@@ -116,10 +119,10 @@ function limits(schema, byDefault) {
     each.pattern && `pattern ${each.pattern}`,
     each.minimum != null && `at least ${each.minimum}`,
     each.maximum != null && `at most ${each.maximum}`,
-    each.minLength != null && `${each.minLength} characters or more`,
-    each.maxLength != null && `${each.maxLength} characters or fewer`,
-    each.minItems != null && `${each.minItems} items or more`,
-    each.maxItems != null && `${each.maxItems} items or fewer`,
+    each.minLength != null && `at least ${number(each.minLength, "character")}`,
+    each.maxLength != null && `at most ${number(each.maxLength, "character")}`,
+    each.minItems != null && `at least ${number(each.minItems, "item")}`,
+    each.maxItems != null && `at most ${number(each.maxItems, "item")}`,
   ]);
   return found.filter(Boolean).join(", ");
 }
