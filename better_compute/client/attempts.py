@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,6 +13,9 @@ import msgspec
 
 from better_compute.client.errors import ApiError
 from better_compute.client.options import Options
+
+_METHOD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(\.[A-Za-z][A-Za-z0-9_-]*)+", re.ASCII)
+_HEADER: Final = re.compile(r"[!-~]+", re.ASCII)
 
 #: Statuses after which the same call may be made again.
 TRANSIENT: Final = frozenset({429, 502, 503, 504})
@@ -30,7 +34,19 @@ class Call:
 
     @classmethod
     def of(cls, method: str, input: Any, options: Options, *, mutation: bool) -> Call:
-        """Prepare ``plugins.acme.widgets.poke`` with this input; fields that are UNSET are left out."""
+        """Prepare ``plugins.acme.widgets.poke`` with this input; fields that are UNSET are left out.
+
+        Raises
+        ------
+        ValueError
+            For what is no method's name, since it might name another server, and for an option that no header carries.
+        """
+        if _METHOD.fullmatch(method) is None:
+            raise ValueError(f"{method[:80]!r} is no method's name; write it as group.method.")
+        for name in ("idempotency_key", "request_id"):
+            value = getattr(options, name)
+            if value is not None and _HEADER.fullmatch(value) is None:
+                raise ValueError(f"{name} is {value[:80]!r}; use visible ASCII characters, at least one.")
         headers = {
             "Content-Type": "application/json",
             "Accept": "application/json, application/problem+json",

@@ -24,6 +24,12 @@ _WATCHING: Final = Watching()
 
 
 def _settings(base_url: str, token: str, timeout_s: float) -> dict[str, Any]:
+    url = httpx.URL(base_url)
+    if url.scheme not in ("http", "https") or not url.host or url.userinfo or url.query or url.fragment:
+        shown = url.copy_with(username=None, password=None, query=None, fragment=None) if url.host else base_url[:80]
+        raise ValueError(f"The address of an installation is not {str(shown)!r}; give https://host/path and no more.")
+    if not token.isascii() or not token.isprintable() or not token or " " in token:
+        raise ValueError("The token is none: it is empty, or has characters that no header carries.")
     # Redirects would carry the token to wherever a proxy points.
     return {
         "base_url": base_url.rstrip("/") + "/api/compute/",

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from better_compute.client import ApiError, AsyncTransport, BadAnswer, ConnectionLost, Transport, attempts
+from better_compute.client import ApiError, AsyncTransport, BadAnswer, ConnectionLost, Options, Transport, attempts
 from tests.clients.scripted import OK, Scripted, Server, drip, endless
 from tests.clients.test_python import run
 
@@ -181,3 +181,53 @@ def test_a_call_cancelled_while_it_waits_is_not_made_again(server: Server, monke
     with pytest.raises(TimeoutError):
         run(calling())
     assert len(server.seen) == 1
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        "http://localhost:9/x",
+        "//localhost:9/x",
+        "../admin",
+        "a/b",
+        "a.b?dryRun=true",
+        "a.b#x",
+        "a..b",
+        "",
+        "a.b\n",
+        "é.b",
+    ],
+)
+def test_a_name_that_is_no_methods_goes_nowhere(server: Server, method: str) -> None:
+    with Transport(server.url, "secret") as transport, pytest.raises(ValueError, match="no method's name"):
+        transport.call(method, {})
+    assert server.seen == []
+
+
+@pytest.mark.parametrize(
+    "options", [{"request_id": "a\r\nX-Evil: 1"}, {"idempotency_key": "a\nb"}, {"request_id": "é"}]
+)
+def test_an_option_that_no_header_can_carry_is_refused_at_once(server: Server, options: dict[str, str]) -> None:
+    with Transport(server.url, "secret") as transport, pytest.raises(ValueError, match="visible ASCII"):
+        transport.call("a.b", {}, options=Options(**options))  # type: ignore[arg-type]
+    assert server.seen == []
+
+
+@pytest.mark.parametrize(
+    ("url", "token"),
+    [
+        ("localhost:8000", "t"),
+        ("ftp://localhost", "t"),
+        ("http://user:password@localhost", "t"),
+        ("http://localhost/?x=1", "t"),
+        ("http://localhost", "a\r\nX-Evil: 1"),
+        ("http://localhost", ""),
+        ("http://localhost", "é"),
+    ],
+)
+@pytest.mark.parametrize("kind", [Transport, AsyncTransport])
+def test_an_address_or_a_token_that_cannot_be_is_refused_and_not_shown(kind: Any, url: str, token: str) -> None:
+    with pytest.raises(ValueError, match=r"address|token") as caught:
+        kind(url, token)
+    assert "password" not in str(caught.value)
+    assert "Evil" not in str(caught.value)

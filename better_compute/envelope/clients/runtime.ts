@@ -86,6 +86,7 @@ export class Transport {
   async call<Answer>(method: string, input: object, mutation: boolean, options: Options = {}): Promise<Answer> {
     const { baseUrl, token, retries = 4, timeoutMs = 30_000, mostAnswerBytes = MOST_ANSWER_BYTES } = this.#settings;
     const fetch = this.#settings.fetch ?? globalThis.fetch;
+    if (!/^[A-Za-z][\w-]*(\.[A-Za-z][\w-]*)+$/.test(method)) throw new RangeError(`"${method}" is no method's name.`);
     const query = mutation && options.dryRun ? "?dryRun=true" : "";
     const url = `${baseUrl.replace(/\/+$/, "")}/api/compute/${method.replaceAll(".", "/")}${query}`;
     const headers: Record<string, string> = {
