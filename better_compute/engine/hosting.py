@@ -31,6 +31,8 @@ log = logging.getLogger(__name__)
 
 #: Connections that saying that a process is up may hold.
 _PRESENCE_CONNECTIONS: Final = 1
+#: How long a process that stops waits for a database that does not answer.
+_FAREWELL_SECONDS: Final = 5.0
 #: Most pending migrations that a refusal names.
 _NAMED: Final = 10
 
@@ -51,23 +53,24 @@ class _Presence:
 
     def _keep(self) -> None:
         while not self._ended.wait(presence.REFRESH.total_seconds()):
-            try:
-                presence.say_up(self._process, self._using)
-            except DatabaseProblem as problem:
-                # The next round says it again; meanwhile the row grows old, which is the truth.
-                log.warning("could not say that this process is up: %s", type(problem).__name__)
-            finally:
-                connections[self._using].close()
+            self._say("is up", lambda: presence.say_up(self._process, self._using))
+        self._say("stops", lambda: presence.say_gone(self._process.id, self._using))
+
+    def _say(self, what: str, say: Callable[[], None]) -> None:
+        try:
+            say()
+        except DatabaseProblem as problem:
+            # Whoever reads the table takes a silent process for gone, and a row that grows old is the truth.
+            log.warning("could not say that this process %s: %s", what, type(problem).__name__)
+        finally:
+            connections[self._using].close()
 
     def stop(self) -> None:
         self._ended.set()
         if self._thread.ident is not None:
-            self._thread.join()
-        try:
-            presence.say_gone(self._process.id, self._using)
-        except DatabaseProblem as problem:
-            # Whoever reads the table takes a silent process for gone.
-            log.warning("could not say that this process stops: %s", type(problem).__name__)
+            self._thread.join(_FAREWELL_SECONDS)
+            if self._thread.is_alive():
+                log.warning("the database does not answer; its row of this process grows old by itself")
 
 
 class _Life:

@@ -20,6 +20,7 @@ from better_compute import ComputeError, ErrorCode, compute, ledger, registry
 from better_compute.contract.module import ModuleSpec
 from better_compute.engine import hosting, wakeup
 from better_compute.store import presence
+from better_compute.store.session import connect
 from tests.registry.specs import module
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -334,3 +335,17 @@ def test_an_empty_database_is_refused_with_one_line(
     assert ended.stdout.startswith("INVALID_CONFIG: ")
     assert "core/0001_ledger" in ended.stdout
     assert "manage.py compute_migrate" in ended.stdout
+
+
+def test_stopping_does_not_wait_for_a_database_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hosting, "_FAREWELL_SECONDS", 0.2)
+    hosting.initialize("api")
+    with connect("default", "test", {}) as other, other.transaction():
+        other.execute("LOCK TABLE compute_processes")
+        began = time.monotonic()
+        hosting.stop()
+        assert 0.2 <= time.monotonic() - began < 5
+    until = time.monotonic() + 15
+    while processes():
+        assert time.monotonic() < until
+        time.sleep(0.02)
