@@ -22,7 +22,7 @@ from better_compute import conf, registry
 from better_compute.contract import names
 from better_compute.contract.errors import ComputeError, ErrorCode, shown
 from better_compute.contract.methods import MethodSpec, Resource
-from better_compute.contract.ports import Expression, Principal
+from better_compute.contract.ports import Decision, Expression, Principal
 from better_compute.engine import request_log, runs
 from better_compute.engine.contexts import BoundMethodContext, EventsPort, module_context, served_port
 from better_compute.envelope import codec, cursors, idempotency, identity, problem
@@ -219,7 +219,16 @@ class _Early:
 
 
 def _reading(spec: MethodSpec, early: _Early) -> tuple[str | None, Expression]:
-    """What a query's first statement reads besides: the state of a tenant that the input names."""
+    """What the first statement reads besides, as an array: a query's tenant's state, and what the authorizer needs."""
+    tenant_id, state = _state_reading(spec, early)
+    needed = _authorizers_reading()
+    if tenant_id is None and needed is preamble.NO_READING:
+        return None, preamble.NO_READING
+    both = f"ARRAY[({state.sql})::text, ({needed.sql})::text]"
+    return tenant_id, Expression(both, [*state.params, *needed.params])
+
+
+def _state_reading(spec: MethodSpec, early: _Early) -> tuple[str | None, Expression]:
     resource = early.resource
     tenants = served_port("tenants")
     if resource is None or resource.type != "tenant" or tenants is None:
@@ -227,6 +236,16 @@ def _reading(spec: MethodSpec, early: _Early) -> tuple[str | None, Expression]:
     if spec.kind != "query" or spec.also_while == "any" or not names.matches(names.TENANT_ID, resource.id):
         return None, preamble.NO_READING
     return resource.id, tenants.reading(resource.id)
+
+
+def _authorizers_reading() -> Expression:
+    try:
+        reading = getattr(authorizer(), "reading", None)
+    except ComputeError:
+        # Told when it is asked to judge: nobody has been identified yet.
+        return preamble.NO_READING
+    found: Expression = preamble.NO_READING if reading is None else reading()
+    return found
 
 
 def _claim(act: Act) -> idempotency_store.Claim | None:
@@ -248,7 +267,7 @@ def _authorize(act: Act, resource: Resource, input: Any) -> None:
     assert act.principal is not None  # noqa: S101 - the preamble set it
     act.denied = True
     act.tenant_id = _owner_or_former(act, resource, input)
-    decision = authorizer().authorize(act.principal, act.spec.action, resource, act.tenant_id)
+    decision = _decide(act, act.principal, resource)
     if not decision.allowed:
         if not decision.visible:
             raise _not_found(resource)
@@ -261,13 +280,22 @@ def _authorize(act: Act, resource: Resource, input: Any) -> None:
     act.denied = False
 
 
+def _decide(act: Act, principal: Principal, resource: Resource) -> Decision:
+    judge = authorizer()
+    ahead = getattr(judge, "authorize_ahead", None)
+    if ahead is None or act.read is None or act.at is None:
+        return judge.authorize(principal, act.spec.action, resource, act.tenant_id)
+    found: Decision = ahead(principal, act.spec.action, resource, act.tenant_id, read=act.read[1], at=act.at)
+    return found
+
+
 def _admit(act: Act) -> None:
     """Refuse what the tenant's state does not allow; asked after authorization, so that no stranger learns of it."""
     if act.tenant_id is None or act.spec.also_while == "any":
         return
     tenants = served_port("tenants")
     if tenants is not None:
-        read = (act.read,) if act.read_of == act.tenant_id else None
+        read = (act.read[0],) if act.read_of == act.tenant_id and act.read is not None else None
         tenants.admit(act.tenant_id, kind=act.spec.kind, also_while=act.spec.also_while, read=read)
 
 
@@ -361,7 +389,7 @@ def _record(act: Act, outcome: audit.Outcome, code: ErrorCode | None) -> audit.R
         method=act.spec.dotted,
         action=act.spec.action,
         resource_type=act.resource.type,
-        resource_id=act.resource.id,
+        resource_id=audit.bounded(act.resource.id),
         outcome=outcome,
         code=code.value if code else None,
         request_id=act.request_id,

@@ -72,6 +72,9 @@ _PROBLEM: Final[dict[str, Any]] = {
 }
 
 
+_kept: Final[dict[str, tuple[tuple[Any, ...], bytes]]] = {}
+
+
 def document() -> dict[str, Any]:
     """The document of this process's registry, ready for JSON."""
     specs = list(registry.current().methods.values())
@@ -131,8 +134,12 @@ def document() -> dict[str, Any]:
 
 
 def encode() -> bytes:
-    """The document as JSON."""
-    return msgspec.json.encode(document())
+    """The document as JSON; made once for what is hosted and set, since it takes as long as many calls."""
+    made_for = (registry.current(), conf.current(), settings.SESSION_COOKIE_NAME)
+    kept = _kept.get("document")
+    if kept is None or not all(was is now for was, now in zip(kept[0], made_for, strict=True)):
+        kept = _kept["document"] = (made_for, msgspec.json.encode(document()))
+    return kept[1]
 
 
 class _Schemas:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import django.db
 import msgspec
+from django.core.exceptions import SuspiciousOperation
 
 from better_compute.contract.errors import ComputeError, ErrorCode, shown
 from better_compute.store.failures import trace_failure
@@ -94,6 +95,12 @@ def refusal(
         if error.code in (ErrorCode.INTERNAL_ERROR, ErrorCode.INVALID_CONFIG):
             _log.error("Call %s failed: %s", request_id, error)
         return error
+    if isinstance(error, SuspiciousOperation):
+        return ComputeError(
+            ErrorCode.INVALID_INPUT,
+            f"The request is refused by Django: {type(error).__name__}.",
+            mend="Send fewer fields in the query string, or the input as JSON in a POST.",
+        )
     database_error = next((each for each in _chain(error) if isinstance(each, django.db.Error)), None)
     if database_error is not None:
         known = _database_refusal(database_error, read_only=read_only, committing=committing)

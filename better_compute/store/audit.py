@@ -23,6 +23,9 @@ Outcome = Literal["allowed", "denied", "failed"]
 #: Version of the canonical form; a reader of old records branches on it.
 FORM: Final = 1
 
+#: Longest id of a resource that a record keeps whole, in characters.
+LONGEST_ID: Final = 1_024
+
 #: What a record is inserted with, and all that the role that serves may insert.
 COLUMNS: Final = (
     *("id", "at", "tenant_id", "principal", "method", "action", "resource_type", "resource_id"),
@@ -54,6 +57,17 @@ class Record:
     outcome: Outcome
     code: str | None
     request_id: str
+
+
+def bounded(resource_id: str) -> str:
+    """The id as a record keeps it: one that is longer than :data:`LONGEST_ID` is cut and ends in its SHA-256.
+
+    A refusal is recorded of whatever was asked for, and records are kept for long.
+    """
+    if len(resource_id) <= LONGEST_ID:
+        return resource_id
+    digest = hashlib.sha256(resource_id.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{resource_id[: LONGEST_ID - 80]}...sha256:{digest}"
 
 
 def canonical(record_id: uuid.UUID, record: Record) -> bytes:

@@ -17,7 +17,7 @@ from better_compute import registry
 from better_compute.envelope import openapi, tokens
 from example_project.acme_widgets.models import Widget
 from tests.clients.conftest import sample
-from tests.envelope.conftest import EVERYTHING, Caller, MakeCaller, count_rows, grown, make_user
+from tests.envelope.conftest import EVERYTHING, Caller, MakeCaller, audit_rows, count_rows, grown, make_user
 
 pytestmark = pytest.mark.django_db
 
@@ -127,6 +127,27 @@ def test_a_header_makes_no_other_request_of_it(caller: Caller, name: str) -> Non
     assert json.loads(response.content) == {"value": ["t1", None]}
     assert caller.get(f"{PATH}?tenantId=t1", **{name: "POST"}).status_code == 405
     assert grown(before) == {}
+
+
+@pytest.mark.parametrize("path", [PATH, f"{PATH}?dryRun=true", "plugins/probe/probes/peek"])
+def test_more_parameters_than_django_reads_are_refused(caller: Caller, path: str) -> None:
+    before = count_rows()
+    path += ("&" if "?" in path else "?") + "&".join(f"a{number}=1" for number in range(1_500))
+    answer = caller.get(path) if "peek" in path else caller.post(path, {"tenantId": "t1"})
+    assert bounded(answer) == 400
+    assert json.loads(answer.content)["code"] == "INVALID_INPUT"
+    assert grown(before) == {}
+
+
+def test_a_refusal_of_a_long_id_leaves_a_short_record(caller: Caller) -> None:
+    for id in ("w" * 900_000, "w" * 899_999 + "x", "\U0001f98a" * 1_025):
+        assert bounded(caller.post("plugins/probe/probes/touch", {"widgetId": id})) == 404
+    assert bounded(caller.post("plugins/probe/probes/touch", {"widgetId": "w" * 1_024})) == 404
+    found = [row["resource_id"] for row in audit_rows()]
+    assert [len(id) <= 1_024 for id in found] == [True] * 4
+    assert len(set(found)) == 4
+    assert found.count("w" * 1_024) == 1
+    assert max(len(bytes(row["canonical"])) for row in audit_rows()) < 8_192
 
 
 def test_headers_that_name_somebody_else_change_nothing(caller: Caller) -> None:

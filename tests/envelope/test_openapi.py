@@ -107,3 +107,13 @@ def test_the_command_writes_it(document: dict[str, Any]) -> None:
     out = io.StringIO()
     call_command("compute_openapi", stdout=out)
     assert json.loads(out.getvalue()) == document
+
+
+def test_it_is_made_anew_for_other_settings_and_modules_only(settings: Any) -> None:
+    first = openapi.encode()
+    assert openapi.encode() is first
+    settings.COMPUTE = {**settings.COMPUTE, "BASE_URL": "https://api.example"}
+    assert b"https://api.example/api/compute" in openapi.encode()
+    with registry.override(*registry.current().modules[:1]):
+        assert b"/plugins/acme" not in openapi.encode()
+    assert b"/plugins/acme" in openapi.encode()
