@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import keyword
 import re
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
+from django.apps import apps
 from django.core.management.base import CommandError
 from django.core.management.templates import TemplateCommand
 
 from better_compute import __version__
 from better_compute.contract import names
+from better_compute.registry.order import BUILT_IN, CORE
 
 TEMPLATE = Path(__file__).resolve().parent.parent / "module_template"
 
@@ -43,6 +46,14 @@ class Command(TemplateCommand):
         module_id = name.replace("_", "-").strip("-")
         if not names.matches(names.MODULE_NAME, module_id) or not re.fullmatch(r"[a-z][a-z0-9_]*", name):
             raise CommandError(f"{name!r} is no name for a module: use lower-case letters, digits and underscores.")
+        if keyword.iskeyword(name):
+            raise CommandError(
+                f"{name!r} is a word of Python's own, so nothing could import the module. Name it otherwise."
+            )
+        if module_id in {CORE, *BUILT_IN}:
+            raise CommandError(f"{module_id!r} is the name of a module that comes with the core. Name yours otherwise.")
+        label = f"plg_{module_id.replace('-', '_')}" if plugin else name
+        self._refuse_taken(module_id, label)
         directory = options.pop("directory")
         options |= {"template": str(TEMPLATE), "extensions": ["py"], "files": [], "exclude": None}
         super().handle(
@@ -51,7 +62,7 @@ class Command(TemplateCommand):
             directory,
             **options,
             id=module_id,
-            label=f"plg_{module_id.replace('-', '_')}" if plugin else name,
+            label=label,
             title=name.replace("_", " ").strip().capitalize(),
             sort="plugin" if plugin else "module",
             base="ComputePlugin" if plugin else "ComputeModule",
@@ -64,6 +75,15 @@ class Command(TemplateCommand):
             f"  manage.py check && manage.py compute_migrate\n"
             f"  pytest {directory or name}"
         )
+
+    def _refuse_taken(self, module_id: str, label: str) -> None:
+        for config in apps.get_app_configs():
+            called = {getattr(config, "module_name", ""), config.label}
+            for taken in (module_id, label):
+                if taken in called:
+                    raise CommandError(
+                        f"The installed app {config.name!r} is called {taken!r} already. Name yours otherwise."
+                    )
 
 
 def _core_versions() -> str:
