@@ -286,7 +286,7 @@ class TestPoison:
             None,
             "an event",
             [1],
-            object(),
+            Ellipsis,
             TenantEvent(id="a", tenant_id=""),
         ],
         ids=lambda event: repr(event)[:24],
