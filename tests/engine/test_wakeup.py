@@ -14,8 +14,8 @@ from celery import Celery
 
 import example_project
 from better_compute.engine import wakeup
-from better_compute.engine.bootstep import queue_of
 from better_compute.engine.celery import DRAIN, Hints
+from better_compute.engine.queues import name_of
 from better_compute.engine.wakeup import Coalescer, notifier
 from better_compute.store import leases, transaction, wakeups
 from better_compute.store.session import connect
@@ -116,7 +116,7 @@ def test_a_process_that_serves_the_example_sends_hints_to_the_holder() -> None:
         transaction.enqueue([WorkRow("acme.widgets", "k", -1)])
 
     def hint() -> Any:
-        with celery_app.connection_for_read() as broker, broker.SimpleQueue(queue_of(member)) as queue:
+        with celery_app.connection_for_read() as broker, broker.SimpleQueue(name_of(member)) as queue:
             try:
                 return queue.get(block=False)
             except queue.Empty:

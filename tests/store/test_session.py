@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from threading import Thread
 from time import monotonic
+from typing import Any
 
+import django.db
 import psycopg
 import pytest
 from django.db import connection
@@ -58,47 +61,56 @@ def test_a_session_of_the_engine_finds_a_dead_peer_soon_and_refuses_a_standby() 
     assert {name: parameters[name] for name in wanted} == wanted
 
 
-def test_a_handlers_connection_has_every_timeout_and_a_deadline_of_its_own() -> None:
-    import threading
+def on_a_handlers_thread(ask_there: Callable[[], Any]) -> Any:
+    """What ``ask_there`` answers or raises on a thread like a worker's."""
+    answers: list[Any] = []
 
-    found: list[object] = []
-
-    def handler() -> None:
-        guard_thread(
-            "default",
-            {"idle_in_transaction_session_timeout": "5s", "lock_timeout": "4s", "statement_timeout": "60s"},
-            patience=0.3,
-        )
+    def handle() -> None:
+        timeouts = {"idle_in_transaction_session_timeout": "5s", "lock_timeout": "4s", "statement_timeout": "60s"}
+        guard_thread("default", timeouts, patience=0.3)
         try:
-            names = ("idle_in_transaction_session_timeout", "lock_timeout", "statement_timeout")
-            with connection.cursor() as cursor:
-                for name in (*names, "default_transaction_read_only"):
-                    cursor.execute(f"SHOW {name}")
-                    found.append(cursor.fetchone()[0])
-            parameters = connection.connection.info.get_parameters()
-            found.append((parameters["tcp_user_timeout"], parameters["target_session_attrs"]))
-            try:
-                with connection.cursor() as cursor:
-                    cursor.execute("SELECT pg_sleep(60)")
-            except Exception as error:
-                found.append(type(error.__cause__))
-            with connection.cursor() as cursor:
-                pass
+            answers.append(ask_there())
         except Exception as error:
-            found.append(type(error).__name__)
-            connection.close()
-            with connection.cursor() as cursor:
-                cursor.execute("SELECT 1")
-                found.append(cursor.fetchone())
+            answers.append(error)
         finally:
             connection.close()
 
-    thread = threading.Thread(target=handler)
+    thread = Thread(target=handle)
     thread.start()
     thread.join(20)
-    assert found[:6] == ["5s", "4s", "1min", "on", ("10000", "read-write"), Unanswered]
-    assert found[6:] in ([], ["InterfaceError", (1,)], ["OperationalError", (1,)])
-    ask("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%%pg_sleep(60)' AND state = 'active'")
+    [answer] = answers
+    return answer
+
+
+def test_a_handlers_connection_has_every_timeout() -> None:
+    def timeouts() -> list[str]:
+        names = ("idle_in_transaction_session_timeout", "lock_timeout", "statement_timeout")
+        with connection.cursor() as cursor:
+            found = []
+            for name in (*names, "default_transaction_read_only"):
+                cursor.execute(f"SHOW {name}")
+                found.append(cursor.fetchone()[0])
+        parameters = connection.connection.info.get_parameters()
+        return [*found, parameters["tcp_user_timeout"], parameters["target_session_attrs"]]
+
+    assert on_a_handlers_thread(timeouts) == ["5s", "4s", "1min", "on", "10000", "read-write"]
+
+
+def test_a_handlers_exchange_has_a_deadline_and_the_next_one_connects_anew() -> None:
+    def hang() -> Any:
+        with pytest.raises(django.db.OperationalError) as raised, connection.cursor() as cursor:
+            cursor.execute("SELECT pg_sleep(60)")
+        connection.close_if_unusable_or_obsolete()
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+            return type(raised.value.__cause__), cursor.fetchone()
+
+    try:
+        assert on_a_handlers_thread(hang) == (Unanswered, (1,))
+    finally:
+        ask(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%%sleep(60)' AND state = 'active'"
+        )
 
 
 def test_a_failed_statement_is_no_lost_connection(session: Session) -> None:
