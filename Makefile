@@ -5,9 +5,6 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 VENV ?= .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.installed
-# Django 6 needs Python 3.12, so each generation has pins of its own.
-REQUIREMENTS = $(if $(filter 3.11,$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)),requirements/dev.txt,requirements/dev-py313.txt)
 PG15 ?= /usr/lib/postgresql/15/bin
 PYTHON313 ?= python3.13
 PORT ?= 0
@@ -27,16 +24,10 @@ help:
 	@echo 'make chaos [SECONDS=60]        kill, freeze, cut and restart everything under load; nothing may be lost'
 	@echo 'make clean                    remove .venv, .dev and everything built'
 
-install: $(STAMP)
-
-$(STAMP): pyproject.toml requirements/dev.txt requirements/dev-py313.txt
+# Makes what an interrupt left unfinished again, and waits for another make that installs.
+install:
 	@test -n "$(PYTHON)" || { echo 'No Python 3.11 or later on PATH; install one, or run make PYTHON=/path/to/python3.'; exit 1; }
-	@echo "==> $(VENV) with $$($(PYTHON) --version), packages of $(REQUIREMENTS)"
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --disable-pip-version-check --require-hashes -r $(REQUIREMENTS)
-	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation --editable .
-	@touch $@
-	@echo '==> installed'
+	@$(PYTHON) requirements/install.py $(VENV)
 
 demo: install
 	@$(BIN)/python manage.py compute_dev --port $(PORT) $(if $(ONCE),--once example_project.demo)

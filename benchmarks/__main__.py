@@ -81,7 +81,8 @@ def main(argv: list[str] | None = None) -> int:
     results_file.write(RESULTS, results_file.merge(results_file.read(RESULTS), groups, results))
     print(table.render(results, failed))
     missed = [result.name for result in results if not result.holds]
-    print(f"\n{len(results)} figures measured, {len(missed)} MISSED, {len(failed)} FAILED. Written: {RESULTS.name}")
+    print(f"\n{len(results)} figures measured, {len(missed)} MISSED, {len(failed)} FAILED.")
+    print(f"Written: {os.path.relpath(RESULTS)}")
     return 1 if failed or (options.strict and missed) else 0
 
 
