@@ -1,7 +1,7 @@
 """Migrations that cannot surprise: one lock, hosted order, one commit for each, and a ledger of them all."""
 
 from better_compute.ledger import drift, findings, graph, lint, removal
-from better_compute.ledger.engine import connect
+from better_compute.ledger.engine import connect, refusing
 from better_compute.ledger.errors import (
     Drifted,
     LedgerError,
@@ -32,6 +32,7 @@ __all__ = [
     "pending",
     "planned",
     "reader",
+    "refusing",
     "rehash",
     "removal",
     "targets",

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
 
-from django.db import OperationalError, connections, router
+from django.db import DatabaseError, NotSupportedError, OperationalError, connections, router
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from better_compute.ledger.errors import Refused, Unreachable
+from better_compute.store.failures import describe_failure
 
 #: Oldest PostgreSQL, as ``server_version_num`` counts.
 OLDEST_VERSION = 150000
@@ -47,12 +50,62 @@ def connect(using: str) -> BaseDatabaseWrapper:
         )
     try:
         connection.ensure_connection()
+    except NotSupportedError as error:
+        # Django's own bound, which may lie above ours.
+        raise Refused(f"{error}.", mend=f"Upgrade the server of database {using!r}.") from error
     except OperationalError as error:
         raise Unreachable(
             f"Database {using!r} cannot be reached: {' '.join(str(error).split())}",
-            mend="Start the server, or correct HOST, PORT, USER and PASSWORD in DATABASES.",
+            mend="Start the server, or correct NAME, HOST, PORT, USER and PASSWORD in DATABASES.",
         ) from error
     problem = version_problem(connection.pg_version)
     if problem:
         raise Refused(problem, mend=f"Upgrade the server of database {using!r}.")
+    encoding = connection.connection.info.parameter_status("server_encoding")
+    if encoding != "UTF8":
+        raise Refused(
+            f"Database {using!r} is encoded in {encoding}: keys and texts may be of any script.",
+            mend="Make it with ENCODING 'UTF8', from template0, and move what it holds.",
+        )
     return connection  # type: ignore[no-any-return]
+
+
+#: SQLSTATE to what mends it.
+_MENDS: Final = {
+    "42501": "Run it as the role that owns the tables (COMPUTE['MIGRATION_DATABASE']), or grant it what it lacks.",
+    "25006": "Run it on the primary, as a role whose default_transaction_read_only is off.",
+    "3F000": "Create the schema, or let the role's search_path name one that is there.",
+    "42703": "A table of that name is another program's: rename it, or migrate into another schema or database.",
+}
+
+
+@contextmanager
+def refusing(using: str) -> Iterator[None]:
+    """Turn what the database says outside of a migration into a refusal: a right, a schema or a setting is missing.
+
+    Raises
+    ------
+    Refused
+        One line with PostgreSQL's own sentence; Unreachable when the connection was lost.
+    """
+    try:
+        yield
+    except DatabaseError as error:
+        said = _first(error)
+        state = getattr(said, "sqlstate", None)
+        if state is None and isinstance(error, OperationalError):
+            raise Unreachable(
+                f"Database {using!r} was lost: {describe_failure(said)}.",
+                mend="Run it again; the ledger knows what is done.",
+            ) from error
+        raise Refused(
+            f"Database {using!r} refuses: {describe_failure(said)}.",
+            mend=_MENDS.get(str(state), "Correct the database, the role or its settings, and run it again."),
+        ) from error
+
+
+def _first(error: BaseException) -> BaseException:
+    """The driver's error at the bottom, which Django may have told in words of its own."""
+    while (before := error.__cause__ or error.__context__) is not None:
+        error = before
+    return error

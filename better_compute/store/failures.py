@@ -19,7 +19,7 @@ LONGEST: Final = 400
 READ: Final = 4_096
 
 #: SQLSTATE classes and codes whose message names objects of the schema or roles and holds no value of a row.
-_TELLING: Final = ("22012", "23", "25", "40", "42", "53", "55", "57")
+_TELLING: Final = ("22012", "23", "25", "3F", "40", "42", "53", "55", "57")
 
 #: A value as it may follow a name: in quotes, of a string or of bytes, or up to the next space.
 _VALUE: Final = r"""(?:b?'(?:[^'\\]|\\.)*'?|b?"(?:[^"\\]|\\.)*"?|\S+)"""

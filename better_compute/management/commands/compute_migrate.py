@@ -62,23 +62,28 @@ class Command(BaseCommand):
     @no_translations
     def handle(self, *args: Any, **options: Any) -> None:
         """Run, and end with the exit code that automation branches on."""
+        database = options["database"] or conf.current().owner_database
         try:
-            ledger.connect(options["database"] or conf.current().owner_database)
-            # As Django's commands: call_command() leaves the system checks out; the registry refuses anyway.
-            if not options.get("skip_checks"):
-                self._check(options["database"] or conf.current().owner_database)
-            if options["check"] or options["plan"]:
-                self._show(options)
-            elif options["rehash"]:
-                ledger.rehash(options["rehash"], options["reason"], options["database"], lock_wait=options["lock_wait"])
-                self._answer(options, {"rehashed": options["rehash"]}, f"Rehashed {options['rehash']}.")
-            else:
-                self._migrate(options)
+            with ledger.refusing(database):
+                self._handle(database, options)
         except ledger.LedgerError as error:
             if options["format"] == "json":
                 body = {"code": error.code, "message": error.message, "mend": error.mend, "exit": error.exit_code}
                 self.stdout.write(json.dumps({"error": body}))
             raise CommandError(str(error), returncode=error.exit_code) from error
+
+    def _handle(self, database: str, options: dict[str, Any]) -> None:
+        ledger.connect(database)
+        # As Django's commands: call_command() leaves the system checks out; the registry refuses anyway.
+        if not options.get("skip_checks"):
+            self._check(database)
+        if options["check"] or options["plan"]:
+            self._show(options)
+        elif options["rehash"]:
+            ledger.rehash(options["rehash"], options["reason"], options["database"], lock_wait=options["lock_wait"])
+            self._answer(options, {"rehashed": options["rehash"]}, f"Rehashed {options['rehash']}.")
+        else:
+            self._migrate(options)
 
     def _check(self, database: str) -> None:
         try:
