@@ -254,6 +254,27 @@ class TenantStanding:
     blocked_by: tuple[str, ...] = ()
 
 
+class AheadAuthorizer(Authorizer, Protocol):
+    """An authorizer that lets the first statement of a call read what it needs, which spares it a statement."""
+
+    def reading(self) -> Expression:
+        """What to read; one value that can be cast to text. It takes no lock."""
+        ...
+
+    def authorize_ahead(
+        self,
+        principal: Principal,
+        action: str,
+        resource: Resource,
+        tenant_id: str | None,
+        *,
+        read: str | None,
+        at: datetime,
+    ) -> Decision:
+        """As :meth:`authorize`, with what :meth:`reading` came to in this transaction, and the call's time."""
+        ...
+
+
 class Tenants(Protocol):
     """The states of tenants; the tenancy module serves it."""
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from better_compute import Decision, ModuleContext, Principal, Resource, compute
+from better_compute import Decision, Expression, ModuleContext, Principal, Resource, compute
 
 from .apps import Options
 from .evaluation import Question, judge, narrowing
-from .projection import projection
+from .projection import AHEAD, Reading, projection
 
 
 class Grants:
@@ -20,12 +20,48 @@ class Grants:
 
     def authorize(self, principal: Principal, action: str, resource: Resource, tenant_id: str | None) -> Decision:
         """Judge one call in its transaction; see :class:`better_compute.contract.ports.Authorizer`."""
+        ctx = compute.context("iam")
+        known = self._without_grants(principal, tenant_id)
+        return known or self._judged(ctx, projection.read(ctx), principal, action, resource, tenant_id)
+
+    def reading(self) -> Expression:
+        """The version of the tables, so that a call's first statement tells whether this process is up to date."""
+        return Expression(AHEAD)
+
+    def authorize_ahead(
+        self,
+        principal: Principal,
+        action: str,
+        resource: Resource,
+        tenant_id: str | None,
+        *,
+        read: str | None,
+        at: datetime,
+    ) -> Decision:
+        """As :meth:`authorize`; the version was read when the call began, so what was revoked before that acts."""
+        if read is None:
+            return self.authorize(principal, action, resource, tenant_id)
+        ctx = compute.context("iam")
+        known = self._without_grants(principal, tenant_id)
+        return known or self._judged(ctx, projection.read_ahead(ctx, read, at), principal, action, resource, tenant_id)
+
+    @staticmethod
+    def _without_grants(principal: Principal, tenant_id: str | None) -> Decision | None:
         if principal.kind == "internal" and principal.user is None and not principal.acts_for:
             return Decision(principal.tenant_id in (None, tenant_id), visible=False, reason="OTHER_TENANT")
         if principal.user is not None and not principal.user.is_active:
             return Decision(False, visible=False, reason="PRINCIPAL_DISABLED")
-        ctx = compute.context("iam")
-        reading = projection.read(ctx)
+        return None
+
+    @staticmethod
+    def _judged(
+        ctx: ModuleContext,
+        reading: Reading,
+        principal: Principal,
+        action: str,
+        resource: Resource,
+        tenant_id: str | None,
+    ) -> Decision:
         verdict = judge(reading.facts, question(ctx, principal, action, resource, tenant_id, reading.at))
         return Decision(verdict.allowed, visible=verdict.visible or tenant_id is None, reason=verdict.reason)
 

@@ -27,6 +27,13 @@ SELECT coalesce(v.version, 0) AS version, coalesce(v.generation::text, '') AS ge
 FROM (VALUES (1)) AS one_row LEFT JOIN compute_iam_version AS v ON v.id = 1
 """
 
+#: The first of these in the first statement of a call, whose time it knows already.
+AHEAD: Final = """(
+  SELECT coalesce(max(version), 0) || ' ' || coalesce(max(generation::text), '')
+         || CASE WHEN pg_current_xact_id_if_assigned() IS NULL THEN ' untouched' ELSE '' END
+  FROM compute_iam_version
+)"""
+
 # One statement, one snapshot. The first four read an index on version; a first load reads whole tables.
 CHANGED: Final = """
 SELECT
@@ -118,7 +125,15 @@ class Projection:
 
     def read(self, ctx: ModuleContext) -> Reading:
         """The facts as the open transaction sees them; one statement while nothing changed, two otherwise."""
-        row = ctx.sql.query(VERSION).rows[0]
+        return self._at(ctx, ctx.sql.query(VERSION).rows[0])
+
+    def read_ahead(self, ctx: ModuleContext, read: str, at: datetime) -> Reading:
+        """As :meth:`read`, by what :data:`AHEAD` came to in this transaction: no statement while nothing changed."""
+        version, generation, *untouched = read.split(" ")
+        row = {"version": int(version), "generation": generation, "untouched": bool(untouched), "at": at}
+        return self._at(ctx, row)
+
+    def _at(self, ctx: ModuleContext, row: Mapping[str, Any]) -> Reading:
         known = self._facts
         if _is_current(known, row):
             return Reading(known, row["at"])

@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 from django.db import connection, transaction as django_transaction
+from django.test.utils import CaptureQueriesContext
 
 from better_compute import compute
 from better_compute.store import transaction
 from compute_modules.iam import lifecycle
-from compute_modules.iam.projection import Projection, projection
-from tests.modules.iam.conftest import grant, may, revoke, rows, service, tenant
+from compute_modules.iam.projection import AHEAD, Projection, projection
+from tests.modules.iam.conftest import OPERATOR, grant, may, refused, revoke, rows, service, tenant
 from tests.modules.tenancy.conftest import in_thread
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("world")]
@@ -218,3 +219,52 @@ def test_the_tree_tells_a_tenants_line_and_knows_its_root() -> None:
     assert line("own") - {"root"} == {"org", "own"}
     assert line("nowhere") - {"root"} == {"nowhere"}
     assert port.root() == "root"
+
+
+class TestReadAhead:
+    """The version comes with a call's first statement, so that judging takes none of its own while nothing changed."""
+
+    def statements(self, by: Any) -> list[str]:
+        compute.api.plugins.acme.widgets.count(by, {"tenantId": "own"})
+        with CaptureQueriesContext(connection) as found:
+            compute.api.plugins.acme.widgets.count(by, {"tenantId": "own"})
+        return [query["sql"] for query in found]
+
+    def test_a_query_that_grants_allow_takes_as_many_statements_as_one_that_nobody_judges(self) -> None:
+        bob = service("bob")
+        grant("bob", "own", "viewer")
+        judged, trusted = self.statements(bob), self.statements(OPERATOR)
+        assert len(judged) == len(trusted)
+        assert sum("compute_iam_version" in sql for sql in judged) == 1
+
+    def test_after_a_change_the_next_call_catches_up_in_one_statement_more(self) -> None:
+        bob = service("bob")
+        grant("bob", "own", "viewer")
+        before = len(self.statements(bob))
+        service("somebody")
+        with CaptureQueriesContext(connection) as found:
+            compute.api.plugins.acme.widgets.count(bob, {"tenantId": "own"})
+        assert len(found) == before + 1
+
+    def test_a_revocation_that_commits_between_two_calls_acts_at_the_second(self) -> None:
+        bob = service("bob")
+        given = grant("bob", "own", "viewer")
+        assert may(bob) == "yes"
+        thread, answers = in_thread(lambda: revoke(given.id))
+        thread.join(10)
+        assert answers[0].state == "revoked"
+        assert may(bob) == "NOT_FOUND"
+
+    def test_a_call_that_fails_to_name_a_tenant_is_judged_all_the_same(self) -> None:
+        bob = service("bob")
+        grant("bob", "root", "viewer")
+        assert compute.api.system.version(bob).core
+        assert refused(lambda: compute.api.work.requeue(bob, {"kind": "tenancy", "key": "*"})).code == "ACCESS_DENIED"
+
+    def test_tables_that_were_never_written_are_version_nought(self) -> None:
+        rows("DELETE FROM compute_iam_version")
+        with transaction.transaction():
+            (read,) = rows(f"SELECT {AHEAD}")[0]
+            # The deletion is this transaction's own.
+            assert read.startswith("0 ")
+            rows("SELECT compute_iam_raise()")

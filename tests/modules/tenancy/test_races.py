@@ -164,3 +164,18 @@ def test_a_reconciler_that_asks_the_port_holds_a_deletion_off_until_it_commits()
     with pytest.raises(ComputeError), transaction.transaction():
         tenants.admit("t1", kind="mutation")
     connections.close_all()
+
+
+def test_a_reconciler_may_work_for_a_dying_tenant_when_it_says_so() -> None:
+    """Erasing a machine takes work of its own: what ends something may go on where nothing may begin."""
+    tenants = served_port("tenants")
+    delete("t1")
+    with transaction.transaction():
+        with pytest.raises(ComputeError) as caught:
+            tenants.admit("t1", kind="mutation")
+        assert caught.value.reason == "TENANT_DELETING"
+        tenants.admit("t1", kind="mutation", also_while=frozenset({"deleting"}))
+    tick_until_quiet()
+    with transaction.transaction(), pytest.raises(ComputeError) as caught:
+        tenants.admit("t1", kind="mutation", also_while=frozenset({"deleting"}))
+    assert caught.value.reason == "TENANT_TORN_DOWN"
