@@ -23,7 +23,9 @@ class BetterCompute(ComputeModule):
         """Register the system checks, and keep one Django permission for every action of the catalog."""
         # Models and the registry are there only now.
         from better_compute.envelope.permissions import create_permissions
+        from better_compute.ledger import checks as graph_checks
         from better_compute.registry import checks
 
         checks.install()
+        graph_checks.install()
         post_migrate.connect(create_permissions, sender=self, dispatch_uid="better_compute.permissions")

@@ -19,6 +19,7 @@ MIGRATION_CLASS: Final = "compute.E013"
 MIGRATION_ATOMIC: Final = "compute.E014"
 MIGRATION_LEAVES: Final = "compute.E015"
 MIGRATIONS_DISABLED: Final = "compute.E016"
+MIGRATION_GRAPH: Final = "compute.E017"
 
 EXTENSION_BUILT: Final = "compute.E020"
 DUPLICATE_EXTENSION: Final = "compute.E021"

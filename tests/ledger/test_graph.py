@@ -38,6 +38,17 @@ def test_a_dependency_on_a_higher_number_is_refused(host: Host) -> None:
     refused(host, "acme/0001_one depends on acme/0002_two, whose number is not lower.")
 
 
+def test_check_tells_an_author_what_the_graph_breaks(host: Host) -> None:
+    folder = host.plugin("acme", m0001_one=table("plg_acme_one"))
+    host.migration(folder, "0001_one", table("plg_acme_one"), [("plg_acme", "0002_two")])
+    host.migration(folder, "0002_two", table("plg_acme_two"))
+    err = host.manage("check", exit_code=1).err
+    assert (
+        "?: (compute.E017) acme/0001_one depends on acme/0002_two, whose number is not lower.\n"
+        "\tHINT: Give the dependent the higher number: migrations of an owner run in the order of their numbers.\n"
+    ) in err
+
+
 @pytest.mark.usefixtures("from_nothing")
 def test_a_dependency_on_a_core_migration_that_is_not_there_is_explained(host: Host) -> None:
     folder = host.plugin("acme", m0001_one=table("plg_acme_one"))
