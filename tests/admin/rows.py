@@ -98,16 +98,16 @@ def history(kinds: list[str], *, hours: int = 48, gap: tuple[int, int] = (200, 2
     )
 
 
-def idempotency(number: int, principals: int = 50) -> None:
+def idempotency(number: int, principals: int = 50, prefix: str = "key") -> None:
     """Kept answers, spread over principals user/0, user/1 and so on."""
     execute(
         """
         INSERT INTO compute_idempotency (principal, tenant_id, method, key, input_hash, answer, request_id, expires_at)
-        SELECT 'user/' || g %% %s, 't' || g %% 100, 'plugins.acme.widgets.poke', 'key-' || g,
+        SELECT 'user/' || g %% %s, 't' || g %% 100, 'plugins.acme.widgets.poke', %s || '-' || g,
                '0123456789abcdef0123456789abcdef', '{}', 'r' || g, compute_now() + g * interval '1 s'
         FROM generate_series(1, %s) g
         """,
-        [principals, number],
+        [principals, prefix, number],
     )
 
 
