@@ -286,7 +286,7 @@ def test_the_page_of_the_call_names_the_steps_in_this_order() -> None:
     from tests.docs.snippets import DOCS
 
     page = DOCS.joinpath("concepts", "call.md").read_text(encoding="utf-8")
-    words = ["Route", "length is refused", "Authentication", "Decoding", "tenant that owns", "handler runs"]
-    words += ["audit record is written", "work items", "commits", "woken"]
+    words = ["Route", "length is refused", "who calls", "Decoding", "tenant that owns", "active tenant"]
+    words += ["Idempotency-Key", "handler runs", "audit record is written", "work items", "commits", "woken"]
     places = [page.index(word) for word in words]
     assert places == sorted(places)

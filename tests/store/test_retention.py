@@ -13,7 +13,7 @@ from django.test import override_settings
 from psycopg import errors
 
 from better_compute import ComputeError, compute, conf, doctor
-from better_compute.store import clock, transaction
+from better_compute.store import clock, grants, transaction
 from better_compute.store.work import WorkRow
 from better_compute.testing import clear_store
 
@@ -161,6 +161,8 @@ def test_a_partition_is_guarded_like_the_default_one(steps: Steps, app: psycopg.
         with pytest.raises(errors.InsufficientPrivilege):
             app.execute(PUBLISH.replace(OUTBOX, name))  # type: ignore[arg-type]
     assert len(app.execute("SELECT FROM compute_outbox").fetchall()) >= 2
+    # compute_migrate would find nothing to take back.
+    assert grants.differences(connection, app.info.user) == []
     assert run("SELECT count(DISTINCT indexrelid) FROM pg_index WHERE indrelid = %s::regclass", names[0]) == [(2,)]
 
 
