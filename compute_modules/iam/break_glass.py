@@ -11,13 +11,15 @@ from . import grants, principals, states
 from .apps import Options
 from .evaluation import Narrowing, narrowing
 from .facts import Facts
-from .giving import BREAK_GLASS, outlasts
+from .giving import BREAK_GLASS, Gift, lacking
 from .grants import NewGrant, Record
+from .patterns import Patterns, Rights, covers
 from .roles import OWNER
 from .states import Verb
 
 ACTIVATED: Final = "iam.break-glass-activated"
 ENDED: Final = "iam.break-glass-ended"
+_RIGHT: Final = Rights(Patterns((BREAK_GLASS,)))
 
 
 def activate(ctx: MethodContext, tenant_id: str, *, reason: str, minutes: int) -> Record:
@@ -30,7 +32,7 @@ def activate(ctx: MethodContext, tenant_id: str, *, reason: str, minutes: int) -
     ------
     ComputeError
         INVALID_INPUT for more minutes than the installation allows; CONFLICT while the caller's last one lasts;
-        ACCESS_DENIED when the right has just ended.
+        ACCESS_DENIED by a token that is narrowed to some actions, or when the right has just ended.
     """
     options: Options = ctx.options
     if minutes > options.break_glass_minutes:
@@ -67,38 +69,33 @@ def activate(ctx: MethodContext, tenant_id: str, *, reason: str, minutes: int) -
 
 
 def _extent(facts: Facts, caller: Principal, tenant_id: str, at: datetime, wanted: datetime) -> tuple[bool, datetime]:
-    """Whether it reaches the tenants below, and when it ends: as far as everybody whose credential it is may."""
+    """Whether it reaches the tenants below, and when it ends: the longest that the right to it goes, then the widest.
+
+    Everybody who has the credential's secret must have that right, and be forbidden it nowhere below.
+    """
     narrowed = narrowing(caller) or Narrowing()
-    ends = wanted if narrowed.expires_at is None else min(wanted, narrowed.expires_at)
-    found = [
-        _own_extent(facts, caller.acts_for or caller.id, narrowed, tenant_id, at, ends),
-        *(_own_extent(facts, maker, Narrowing(), tenant_id, at, ends) for maker in narrowed.makers),
-    ]
-    return all(inherit for inherit, _ in found), min(ends for _, ends in found)
+    who = caller.acts_for or caller.id
+    if narrowed.actions is not None and not any(covers(wide, "*") for wide in narrowed.actions.texts):
+        raise _refused(who, tenant_id, "The token is narrowed to some actions, and this conveys all.", "EXCEEDS_GIVER")
+    latest = wanted if narrowed.expires_at is None else min(wanted, narrowed.expires_at)
+    holdings = (facts.holdings.get(principal) for principal in (who, *narrowed.makers))
+    held = [*narrowed.carried, *(grant for each in holdings if each for grant in each.by_id.values())]
+    ends = {grant.expires_at for grant in held if grant.expires_at is not None and at < grant.expires_at < latest}
+    for end in sorted({latest, *ends}, reverse=True):
+        for inherit in (True, False):
+            gift = Gift(_RIGHT, tenant_id, inherit, expires_at=end)
+            if lacking(facts, who, gift, [(BREAK_GLASS, _RIGHT)], at, narrowed) is None:
+                return inherit, end
+    raise _refused(who, tenant_id, "It is granted on single records only, or has just ended.", "PERMISSION_MISSING")
 
 
-def _own_extent(
-    facts: Facts, principal: str, narrowed: Narrowing, tenant_id: str, at: datetime, wanted: datetime
-) -> tuple[bool, datetime]:
-    """Of the rights to break the glass, the one that lasts longest counts, and of those the one that reaches below."""
-    path = facts.path(tenant_id)
-    holdings = facts.holdings.get(principal)
-    rights = [
-        (grant.expires_at if outlasts(wanted, grant.expires_at) else wanted, grant.inherit)
-        for grant in (*(holdings.by_id.values() if holdings else ()), *narrowed.carried)
-        if grant.effect == "permit" and grant.resource is None and grant.active(at)
-        if grant.tenant in path and (grant.inherit or grant.tenant == tenant_id)
-        if facts.rights(grant).match(BREAK_GLASS)
-    ]
-    if not rights:
-        raise ComputeError(
-            ErrorCode.ACCESS_DENIED,
-            f"The right of {principal} to break the glass in {tenant_id!r} has ended.",
-            mend="Ask an owner of the tenant.",
-            reason="PERMISSION_MISSING",
-        )
-    ends, inherit = max(rights)
-    return inherit, ends
+def _refused(who: str, tenant_id: str, why: str, reason: str) -> ComputeError:
+    return ComputeError(
+        ErrorCode.ACCESS_DENIED,
+        f"{who} may not break the glass in {tenant_id!r}. {why}",
+        mend="Call with a session or another token, or ask an owner of the tenant.",
+        reason=reason,
+    )
 
 
 def end(ctx: MethodContext, grant_id: str) -> Record:

@@ -6,7 +6,7 @@ not hold ``compute:<area>:*``, which will match a third one tomorrow.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -77,16 +77,25 @@ def exceeding(facts: Facts, giver: str, gift: Gift, at: datetime, narrowed: Narr
 
     Whoever has the secret of the giver's credential too (``narrowed.makers``) must hold all of it as well.
     """
-    narrowed = narrowed or Narrowing()
+    return lacking(facts, giver, gift, _conveyed(gift), at, narrowed or Narrowing())
+
+
+def lacking(
+    facts: Facts, giver: str, gift: Gift, taken: Sequence[tuple[str, Rights]], at: datetime, narrowed: Narrowing
+) -> str | None:
+    """The first of the patterns ``taken``, each of some rights, that is not held where and as long as the gift is.
+
+    None when all are, by ``giver`` and by each of ``narrowed.makers``.
+    """
     tenant = facts.tenants.get(gift.tenant)
     who = facts.principals.get(giver)
     if tenant is None or (who is not None and who.disabled) or not _reaches(narrowed, tenant, gift):
-        return gift.rights.permits.texts[0]
+        return taken[0][0]
     own = facts.holdings.get(giver)
     every = [*(own.by_id.values() if own else ()), *narrowed.carried]
     held = [grant for grant in _permits(every, tenant, gift) if grant.active(at)]
     forbids = list(_forbids(facts, every, tenant, gift, at))
-    for pattern, rights in _conveyed(gift):
+    for pattern, rights in taken:
         if not rights.meet(pattern):
             continue
         if narrowed.actions is not None and not any(covers(wide, pattern) for wide in narrowed.actions.texts):
@@ -95,7 +104,7 @@ def exceeding(facts: Facts, giver: str, gift: Gift, at: datetime, narrowed: Narr
             return pattern
         if any(_takes(facts.rights(grant), pattern, rights) for grant in forbids):
             return pattern
-    missing = (exceeding(facts, maker, gift, at) for maker in narrowed.makers)
+    missing = (lacking(facts, maker, gift, taken, at, Narrowing()) for maker in narrowed.makers)
     return next((each for each in missing if each is not None), None)
 
 

@@ -74,7 +74,7 @@ def _orphaned(ctx: ModuleContext) -> Iterator[Finding]:
         yield Finding(
             check="iam.token-orphaned",
             severity="warning",
-            message=f"{row['maker']} may not call any more, so {row['n']} tokens that it made for programs are refused.",
+            message=f"{row['maker']} may not call any more, so {row['n']} tokens made by it for others are refused.",
             fix="Let somebody who holds the rights of their accounts rotate them with tokens.rotate, or revoke them.",
             count=row["n"],
         )

@@ -184,6 +184,21 @@ class TestBreakGlass:
         broken = compute.api.break_glass.activate(guard, {"tenantId": "org", "reason": "fire", "minutes": 30})
         assert broken.expires_at == end
 
+    def test_a_token_that_is_narrowed_to_some_actions_does_not_break_it(self) -> None:
+        guard = service("guard", home="own")
+        grant("guard", "own", actions=["compute:iam:break-glass", "compute:iam:manage-tokens"])
+        narrow = token(guard, actions=["compute:iam:break-glass"]).secret
+        too_much(lambda: compute.api.break_glass.activate(presented(narrow), {"tenantId": "own", "reason": "fire"}))
+        whole = presented(token(guard).secret)
+        assert compute.api.break_glass.activate(whole, {"tenantId": "own", "reason": "fire"}).id
+
+    def test_it_reaches_no_tenant_in_which_it_is_forbidden(self) -> None:
+        guard = service("guard")
+        grant("guard", "org", actions=["compute:iam:break-glass"], inherit=True)
+        grant("guard", "own", effect="forbid", actions=["compute:iam:break-glass"])
+        compute.api.break_glass.activate(guard, {"tenantId": "org", "reason": "fire"})
+        assert [may(guard, "org"), may(guard, "own")] == ["yes", "ACCESS_DENIED"]
+
     def test_who_lacks_an_action_gives_no_right_to_it_that_leaves_another_one_out(self) -> None:
         compute.api.roles.create(
             OPERATOR, {"tenantId": "own", "name": "most", "permits": ["*"], "butNot": ["compute:acme:poke"]}
