@@ -16,6 +16,7 @@ import gc
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from time import monotonic
 from typing import Any, Final
 
 from benchmarks.bars import STATED, Bar
@@ -59,11 +60,17 @@ class Contest:
         if self.rounds < ROUNDS:
             raise ValueError(f"Contest {self.name!r} has {self.rounds} rounds; at least {ROUNDS} are needed.")
 
-    def run(self, progress: Callable[[str], None] = lambda line: None) -> Samples:
-        """Run every contestant once a round, in an order that turns round each time."""
+    def run(self, progress: Callable[[str], None] = lambda line: None, until: float | None = None) -> Samples:
+        """Run every contestant once a round, in an order that turns round each time.
+
+        Rounds beyond the fewest that count are left out once ``time.monotonic()`` has passed ``until``.
+        """
         samples: dict[str, list[float]] = {name: [] for name in self.contestants}
         order = list(self.contestants)
         for number in range(-self.warm_up, self.rounds):
+            if until is not None and number >= ROUNDS and monotonic() >= until:
+                progress(f"{self.name}: {number} rounds, for the time is over")
+                break
             for name in order if number % 2 == 0 else reversed(order):
                 # A collection that one contestant's garbage causes must not fall into another's time.
                 gc.collect()
@@ -198,13 +205,19 @@ class Group:
         """Each contest once, in the order of the figures."""
         return list({id(figure.contest): figure.contest for figure in self.figures}.values())
 
-    def run(self, progress: Callable[[str], None] = lambda line: None) -> GroupRun:
-        """Run every contest. One that raises takes only its own figures with it."""
+    def run(self, progress: Callable[[str], None] = lambda line: None, until: float | None = None) -> GroupRun:
+        """Run every contest. One that raises takes only its own figures with it.
+
+        Up to ``until``, on the monotonic clock, each may take an equal share of the time that those before it left.
+        """
         samples: dict[int, Samples] = {}
         failures: dict[int, BaseException] = {}
-        for contest in self.contests():
+        contests = self.contests()
+        for number, contest in enumerate(contests):
+            now = monotonic()
+            share = None if until is None else now + (until - now) / (len(contests) - number)
             try:
-                samples[id(contest)] = contest.run(progress)
+                samples[id(contest)] = contest.run(progress, share)
             except Exception as error:
                 progress(f"{contest.name}: FAILED: {type(error).__name__}: {error}")
                 failures[id(contest)] = error

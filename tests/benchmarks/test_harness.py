@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from benchmarks import results_file, table
+from benchmarks import harness, results_file, table
 from benchmarks.bars import Bar
 from benchmarks.harness import Contest, Figure, Group, Result
 
@@ -69,6 +69,28 @@ def test_rounds_interleave_the_contestants_and_turn_their_order() -> None:
 def test_warm_up_rounds_are_run_and_not_counted() -> None:
     samples = contest([100.0, 1, 1, 1, 1, 1], [100.0, 2, 2, 2, 2, 2], warm_up=1).run()
     assert list(samples.values["ours"]) == [1, 1, 1, 1, 1]
+
+
+def test_a_contest_whose_time_is_over_ends_with_the_fewest_rounds_that_count() -> None:
+    samples = contest([1.0] * 9, [1.0] * 9, warm_up=0, rounds=9).run(until=0.0)
+    assert {name: len(values) for name, values in samples.values.items()} == {"ours": 5, "peer": 5}
+
+
+def test_a_contest_that_takes_long_leaves_the_next_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(harness, "monotonic", lambda: clock[0])
+
+    def slow() -> float:
+        clock[0] += 1
+        return 1.0
+
+    first = Contest("first", "ms", {"ours": slow}, rounds=3_600, warm_up=0)
+    second = contest([1.0] * 9, [1.0] * 9, warm_up=0, rounds=9)
+    figures = [Figure("work: first", first, None, "<= 1 ms"), Figure("work: second", second, "peer", "<= 1 x")]
+    run = Group(figures).run(until=100.0)
+    assert len(run.samples[0].values["ours"]) == 50
+    assert len(run.samples[1].values["ours"]) == 9
+    assert not run.failed
 
 
 def test_fewer_than_five_rounds_are_refused() -> None:
