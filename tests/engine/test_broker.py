@@ -155,7 +155,8 @@ def test_burial_waits_for_no_broker(start_worker: Callable[..., Worker], broker:
     began = time.monotonic()
     first.kill()
     ready(second)
-    assert time.monotonic() - began < 3
+    # Far below the TTL, on a busy machine too.
+    assert time.monotonic() - began < 10
     drained("after-")
 
 
