@@ -45,6 +45,11 @@ class Worker(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="up
     #: is prepared, and nobody listens; work is found by hints and polls.
     pooled: bool = False
 
+    @property
+    def idle_ms(self) -> int:
+        """How long a fenced transaction may send nothing, or wait for a lock: half a lease's life."""
+        return max(1, self.ttl_ms // 2)
+
     def __post_init__(self) -> None:
         if 2 * self.tick_ms > self.ttl_ms:
             raise ValueError(

@@ -31,7 +31,10 @@ log: Final = logging.getLogger(__name__)
 _OUTSIDE_FENCE: Final = (
     "a write outside ctx.sql.transaction(), which a worker's connection refuses because no fence would guard it"
 )
-
+_IDLE: Final = (
+    " (A fenced transaction may send nothing for {ms} ms, half of WORKER.TTL_MS, so that a frozen holder cannot keep its"
+    " lease: do slow work outside of ctx.sql.transaction(), or raise TTL_MS.)"
+)
 
 _inside: Final[ContextVar[str | None]] = ContextVar("compute_inside_a_run_of", default=None)
 
@@ -230,6 +233,8 @@ def _describe(reconciler: Reconciler, what: str, error: BaseException) -> str:
     connection = connections[conf.current().database]
     if isinstance(error.__cause__, errors.ReadOnlySqlTransaction) and not _is_standby(connection):
         text += f" (This was {_OUTSIDE_FENCE}.)"
+    if isinstance(error.__cause__, errors.IdleInTransactionSessionTimeout):
+        text += _IDLE.format(ms=conf.current().worker.idle_ms)
     if not connection.in_atomic_block and connection.connection is not None and not connection.is_usable():
         # After a failover or a killed backend the next key must not meet the same dead connection. One that is
         # merely old stays: tick() has a cursor on it.

@@ -184,7 +184,7 @@ class Runtime:
                     connections.close_all()
 
     def _work(self) -> None:
-        half_ttl = f"{max(1, self.settings.ttl_ms // 2)}ms"
+        half_ttl = f"{self.settings.idle_ms}ms"
         guard_thread(
             self._alias,
             {

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import select
 from collections.abc import Iterator
 from threading import Timer
 from time import monotonic
 
 import pytest
-from django.db import InternalError, connection
+from django.db import InternalError, OperationalError, connection, transaction
 from psycopg import errors
 
 from better_compute.contract.module import ModuleSpec
@@ -88,6 +89,20 @@ def test_a_refused_write_is_told_with_its_mend() -> None:
         "(This was a write outside ctx.sql.transaction(), which a worker's connection refuses because "
         "no fence would guard it.)"
     )
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_run_that_idled_in_its_transaction_is_told_the_limit_and_the_mend() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SET idle_in_transaction_session_timeout = '50ms'")
+    with pytest.raises(OperationalError) as caught, transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+        select.select([connection.connection.fileno()], [], [], 10)
+        cursor.execute("SELECT 1")
+    told = runs._describe(Steps(), "k", caught.value)
+    assert told.startswith("IdleInTransactionSessionTimeout (SQLSTATE 25P03)")
+    assert "may send nothing for 5000 ms, half of WORKER.TTL_MS" in told
+    assert told.endswith("do slow work outside of ctx.sql.transaction(), or raise TTL_MS.)")
 
 
 @pytest.mark.django_db(transaction=True)
