@@ -150,7 +150,7 @@ class TenantStateAdmin(ReadOnlyAdmin):
 
     def render_change_form(self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         """One tenant, with the verbs that its state allows."""
-        obj = context.get("original")
+        obj: Any = context.get("original")
         offered = _OFFERED.get(State(obj.state), ()) if obj else ()
         context["verbs"] = [
             {
