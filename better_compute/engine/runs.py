@@ -32,8 +32,8 @@ _OUTSIDE_FENCE: Final = (
     "a write outside ctx.sql.transaction(), which a worker's connection refuses because no fence would guard it"
 )
 _IDLE: Final = (
-    " (A fenced transaction may send nothing for {ms} ms, half of WORKER.TTL_MS, so that a frozen holder cannot keep its"
-    " lease: do slow work outside of ctx.sql.transaction(), or raise TTL_MS.)"
+    " (A fenced transaction may send nothing for {ms} ms, half of WORKER.TTL_MS, so that a frozen holder cannot keep"
+    " its lease: do slow work outside of ctx.sql.transaction(), or raise TTL_MS.)"
 )
 
 _inside: Final[ContextVar[str | None]] = ContextVar("compute_inside_a_run_of", default=None)

@@ -8,7 +8,7 @@ from threading import Timer
 from time import monotonic
 
 import pytest
-from django.db import InternalError, OperationalError, connection, transaction
+from django.db import InternalError, connection, transaction
 from psycopg import errors
 
 from better_compute.contract.module import ModuleSpec
@@ -95,7 +95,7 @@ def test_a_refused_write_is_told_with_its_mend() -> None:
 def test_a_run_that_idled_in_its_transaction_is_told_the_limit_and_the_mend() -> None:
     with connection.cursor() as cursor:
         cursor.execute("SET idle_in_transaction_session_timeout = '50ms'")
-    with pytest.raises(OperationalError) as caught, transaction.atomic(), connection.cursor() as cursor:
+    with pytest.raises(InternalError) as caught, transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SELECT 1")
         select.select([connection.connection.fileno()], [], [], 10)
         cursor.execute("SELECT 1")
