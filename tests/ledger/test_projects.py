@@ -11,7 +11,7 @@ from psycopg import errors
 
 from tests.ledger.catalog import snapshot
 from tests.ledger.databases import EMPTY, Databases
-from tests.ledger.host import Host, table
+from tests.ledger.host import Host, finished, table
 
 APP_ROLE = os.environ.get("COMPUTE_APP_ROLE", "bc_app")
 
@@ -221,6 +221,37 @@ def test_two_processes_that_host_different_modules_are_found(host: Host) -> None
     assert other.returncode == 0
     found = host.manage("doctor", "--format", "json", exit_code=None).json()["findings"]
     assert "registry.fingerprint" not in [each["check"] for each in found]
+
+
+def test_two_projects_that_share_a_database_leave_each_other_alone(host: Host, tmp_path: Path) -> None:
+    root = tmp_path / "second"
+    root.mkdir()
+    second = Host(root, host.database, host.server, host.warm)
+    host.plugin("acme", m0001_one=table("plg_acme_one"))
+    second.plugin("beta", m0001_one=table("plg_beta_one"))
+    for process in [each.start("compute_migrate") for each in (host, second)]:
+        finished(process)
+    for each in (host, second):
+        each.manage("compute_migrate", "--check")
+    found = host.manage("doctor", "--format", "json", exit_code=None).json()["findings"]
+    assert [each["message"] for each in found if each["check"] == "migrations.orphans"] == [
+        "Module 'beta' is not installed any more, but 1 of its migrations stand in the schema."
+    ]
+    host.manage("compute_module", "remove", "acme", "--yes")
+    second.manage("compute_migrate", "--check")
+    assert (host.has_table("plg_acme_one"), host.has_table("plg_beta_one")) == (False, True)
+
+
+def test_another_module_of_the_same_name_is_refused_in_a_database_that_knows_it(host: Host, tmp_path: Path) -> None:
+    host.plugin("acme", m0001_one=table("plg_acme_one"))
+    host.manage("compute_migrate")
+    root = tmp_path / "second"
+    root.mkdir()
+    second = Host(root, host.database, host.server, host.warm)
+    second.plugin("acme", m0001_first=table("plg_acme_first"))
+    err = second.manage("compute_migrate", exit_code=5).err
+    assert "acme/0001_one: it is applied, but not shipped." in err
+    assert not host.has_table("plg_acme_first")
 
 
 def test_a_process_whose_module_wants_another_core_does_not_start(host: Host) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from django.core.management import CommandError, call_command
 
 from better_compute.ledger.engine import version_problem
 from better_compute.store.migration_lock import KEY
@@ -99,6 +100,24 @@ def test_plain_migrate_waits_for_its_turn_too(host: Host) -> None:
     with host.connect() as holder:
         holder.execute("SELECT pg_advisory_lock(%s)", [KEY])
         host.manage("migrate", "--lock-wait", "0", exit_code=3)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "least"),
+    [
+        ("--lock-wait", "-1", "0"),
+        ("--lock-wait", "nan", "0"),
+        ("--lock-wait", "soon", "0"),
+        ("--lock-timeout", "0", "0.001"),
+        ("--lock-timeout", "0.0001", "0.001"),
+        ("--lock-timeout", "inf", "0.001"),
+    ],
+)
+def test_a_wait_that_postgresql_would_take_for_another_is_refused(option: str, value: str, least: str) -> None:
+    from better_compute.management.commands.compute_migrate import Command
+
+    with pytest.raises(CommandError, match=f"argument {option}: '{value}' must be seconds from {least} to 2000000"):
+        call_command(Command(), f"{option}={value}")
 
 
 def test_a_waiting_migrator_holds_no_transaction(host: Host) -> None:

@@ -12,6 +12,7 @@ from django.core.management.base import BaseCommand, CommandError, SystemCheckEr
 from better_compute import conf, ledger
 from better_compute.ledger.executor import LOCK_TIMEOUT_MS
 from better_compute.ledger.turn import LOCK_WAIT_S
+from better_compute.management import waits
 from better_compute.management.migration_progress import MigrationProgress
 
 #: ``--check`` found migrations that are not applied.
@@ -43,11 +44,15 @@ class Command(BaseCommand):
         parser.add_argument("--reason", default="", help="why the source changed, for --rehash")
         parser.add_argument("--format", choices=("table", "json"), default="table")
         parser.add_argument(
-            "--lock-wait", type=float, default=LOCK_WAIT_S, metavar="S", help="seconds to wait for other migrators"
+            "--lock-wait",
+            type=waits.lock_wait,
+            default=LOCK_WAIT_S,
+            metavar="S",
+            help="seconds to wait for other migrators",
         )
         parser.add_argument(
             "--lock-timeout",
-            type=float,
+            type=waits.lock_timeout,
             default=LOCK_TIMEOUT_MS / 1000,
             metavar="S",
             help="seconds each try waits for table locks",

@@ -16,6 +16,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from better_compute import ledger, registry
 from better_compute.contract.module import ModuleSpec
 from better_compute.ledger.turn import LOCK_WAIT_S
+from better_compute.management import waits
 
 #: Runs the checks and the plan of this project with one app more; a fresh process, since Django loads apps once.
 WITH_APP = """
@@ -48,7 +49,7 @@ class Command(BaseCommand):
         sure = remove.add_mutually_exclusive_group(required=True)
         sure.add_argument("--plan", action="store_true", help="show what would go; change nothing")
         sure.add_argument("--yes", action="store_true", help="do it; the rows of its tables are lost")
-        remove.add_argument("--lock-wait", type=float, default=LOCK_WAIT_S, metavar="S")
+        remove.add_argument("--lock-wait", type=waits.lock_wait, default=LOCK_WAIT_S, metavar="S")
         for verb in (listing, show, remove):
             verb.add_argument("--database", help="alias (default: COMPUTE['MIGRATION_DATABASE'])")
             verb.add_argument("--format", choices=("table", "json"), default="table")

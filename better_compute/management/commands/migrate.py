@@ -10,6 +10,7 @@ from django.db import DEFAULT_DB_ALIAS
 
 from better_compute import conf, ledger
 from better_compute.ledger.turn import LOCK_WAIT_S
+from better_compute.management import waits
 
 
 class Command(django_migrate.Command):
@@ -18,7 +19,9 @@ class Command(django_migrate.Command):
     def add_arguments(self, parser: CommandParser) -> None:
         """Add what the turn needs to Django's own options."""
         super().add_arguments(parser)
-        parser.add_argument("--lock-wait", type=float, default=LOCK_WAIT_S, help="seconds to wait for other migrators")
+        parser.add_argument(
+            "--lock-wait", type=waits.lock_wait, default=LOCK_WAIT_S, help="seconds to wait for other migrators"
+        )
         parser.add_argument(
             "--allow-fake", action="store_true", help="let --fake and --fake-initial record compute migrations"
         )
