@@ -50,7 +50,7 @@ class ReadOnlyAdmin(_ModelAdmin):
     """Lists in index order without counting, shows every field read-only, and offers no change at all."""
 
     actions: Any = None
-    #: What an empty list says: why it is empty, or what would fill it.
+    #: What an empty list says, why it is empty, or what would fill it.
     empty_text = "Nothing here."
     #: Column of the tenant that a row belongs to, and the action that reading it is; then only rows of tenants in which
     #: the session may do that action are there, as over REST. Without them the page's view permission shows every row.
