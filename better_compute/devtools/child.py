@@ -14,6 +14,8 @@ from better_compute.devtools.account import Account
 
 #: How many lines of output are kept for the report of a death.
 TAIL_LINES = 30
+#: How long the kernel may take to end what was killed, in seconds.
+KILLED_SECONDS = 10.0
 
 
 class Child:
@@ -93,7 +95,7 @@ class Child:
             self._process.send_signal(with_signal)
         graceful = self.wait(seconds)
         self._kill_group()
-        self.wait(seconds)
+        self.wait(KILLED_SECONDS)
         return graceful
 
     def _kill_group(self) -> None:

@@ -9,7 +9,7 @@ import secrets
 import signal
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 import psutil
 
@@ -17,10 +17,23 @@ import psutil
 DIRECTORY_VARIABLE = "COMPUTE_DEV_DIR"
 #: How long leftovers of a crashed start may take to stop, in seconds.
 LEFTOVER_SECONDS = 10.0
+#: What every start of a place must find again: passwords and ports.
+MEMORY_FILE = "remembered.json"
 
 
-class PlaceTaken(Exception):
+class PlaceRefused(RuntimeError):
+    """Nothing can run in the directory; the message holds the mend."""
+
+
+class PlaceTaken(PlaceRefused):
     """Another running installation holds the directory."""
+
+
+class Closable(Protocol):
+    """What :meth:`Place.keep` keeps."""
+
+    def close(self) -> None:
+        """Give it back."""
 
 
 class Place:
@@ -31,12 +44,29 @@ class Place:
     directory
         Created when missing, readable by its owner only but open to pass through (a database server that
         runs as another user lives below it).
+
+    Raises
+    ------
+    PlaceRefused
+        When another installation holds it, it is not ours to write, or what it must remember is broken.
     """
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory.absolute()
-        self.directory.mkdir(mode=0o711, parents=True, exist_ok=True)
-        self._lock = self._acquire()
+        try:
+            self.directory.mkdir(mode=0o711, parents=True, exist_ok=True)
+            self._lock = self._acquire()
+        except PermissionError as error:
+            raise PlaceRefused(
+                f"{error.filename} is not yours to write. Run as its owner, or set {DIRECTORY_VARIABLE} to a "
+                "directory of your own."
+            ) from None
+        self._kept: list[Closable] = []
+        try:
+            self._memory()
+        except PlaceRefused:
+            self.release()
+            raise
 
     @classmethod
     def claim(cls, name: str, *, slots: int = 1) -> Place:
@@ -74,31 +104,50 @@ class Place:
         return handle
 
     def release(self) -> None:
-        """Let another installation have the directory."""
+        """Give back what is kept, and let another installation have the directory."""
+        for kept in self._kept:
+            kept.close()
+        self._kept.clear()
         self._lock.close()
+
+    def keep(self, kept: Closable) -> None:
+        """Close ``kept`` when the place is released."""
+        self._kept.append(kept)
 
     def read(self, name: str) -> dict[str, Any]:
         """The JSON object in file ``name``; empty when there is none or it was cut short by a crash."""
-        try:
-            value = json.loads((self.directory / name).read_text(encoding="utf-8"))
-        except (FileNotFoundError, json.JSONDecodeError):
-            return {}
-        return value if isinstance(value, dict) else {}
+        return read_object(self.directory / name) or {}
 
     def write(self, name: str, value: dict[str, Any]) -> None:
         """Replace file ``name`` as a whole; only the owner may read it."""
-        new = self.directory / f"{name}.new"
-        new.touch(mode=0o600)
-        new.write_text(json.dumps(value, indent=1), encoding="utf-8")
-        new.replace(self.directory / name)
+        write_object(self.directory / name, value)
 
     def remembered(self, name: str, make: Callable[[], Any]) -> Any:
         """The value that ``make`` gave when ``name`` was first asked for, in any start of this place."""
-        known = self.read("remembered.json")
+        known = self._memory()
         if name not in known:
             known[name] = make()
-            self.write("remembered.json", known)
+            self.write(MEMORY_FILE, known)
         return known[name]
+
+    def remembers(self, name: str) -> bool:
+        """Whether ``name`` was asked for before."""
+        return name in self._memory()
+
+    def remembers_secret(self, name: str) -> bool:
+        """Whether secret ``name`` was asked for before."""
+        return self.remembers(f"secret:{name}")
+
+    def _memory(self) -> dict[str, Any]:
+        known = read_object(self.directory / MEMORY_FILE)
+        # Values made anew would not be those that the data knows.
+        if known is None:
+            raise PlaceRefused(
+                f"{self.directory / MEMORY_FILE}, which holds the passwords of this installation, is no JSON object. "
+                "Put it back from a copy, or remove it: the next start makes new ones, and the data stays; what was "
+                "signed or sealed with the old SECRET_KEY is lost."
+            )
+        return known
 
     def secret(self, name: str) -> str:
         """A random secret of this place, the same in every start."""
@@ -130,6 +179,30 @@ class Place:
                 ended.append(name)
         self.write("started.json", {})
         return ended
+
+
+def read_object(file: Path) -> dict[str, Any] | None:
+    """The JSON object in ``file``: empty when there is no such file, None when something else is in it."""
+    try:
+        value = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def write_object(file: Path, value: dict[str, Any]) -> None:
+    """Replace ``file`` as a whole, whatever crashes meanwhile; only its owner may read it."""
+    new = file.with_name(f"{file.name}.new")
+    new.unlink(missing_ok=True)
+    new.touch(mode=0o600)
+    with new.open("w", encoding="utf-8") as handle:
+        json.dump(value, handle, indent=1)
+        handle.flush()
+        # A machine that crashes could otherwise leave the new name with nothing behind it.
+        os.fsync(handle.fileno())
+    new.replace(file)
 
 
 def _session(leader: int, created: float) -> list[psutil.Process]:

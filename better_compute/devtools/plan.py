@@ -17,13 +17,15 @@ from better_compute.devtools import broker, postgres
 from better_compute.devtools.broker import Broker
 from better_compute.devtools.child import Child
 from better_compute.devtools.place import Place
-from better_compute.devtools.ports import LOOPBACK, free_port
+from better_compute.devtools.ports import LOOPBACK, PortRefused, free_port, reserve
 from better_compute.devtools.postgres import APP_ROLE, OWNER_ROLE, Postgres
 from better_compute.devtools.supervisor import Service, Task
 
 #: The file of a place in which the seed leaves what a person logs in with.
 LOGIN_FILE = "login.json"
 PREFERRED_PORT = 8000
+#: How long one question whether the API answers may take; a stop that is asked for waits for its end.
+PROBE_SECONDS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,20 +54,22 @@ class Plan:
 
 
 def make(project: Project, place: Place, port: int, progress: Callable[[str], None]) -> Plan:
-    """Lay out the installation of ``project`` in ``place``; port 0 takes a free one.
+    """Lay out the installation of ``project`` in ``place``; port 0 takes a free one, the same in every start if it can.
 
-    ``DATABASE_URL`` and ``CELERY_BROKER_URL`` in the environment stand for servers that run already.
+    ``DATABASE_URL`` and ``CELERY_BROKER_URL`` in the environment stand for servers that run already. The port is kept
+    from now on until the place is released, so that no other start takes it while the migrations run.
+
+    Raises
+    ------
+    PortRefused
+        When nothing can be served on ``port``.
     """
+    served = _keep_port(place, port)
     database = None if "DATABASE_URL" in os.environ else Postgres(place)
     messages = None if "CELERY_BROKER_URL" in os.environ else Broker(place)
 
-    @cache
-    def listen() -> int:
-        # Chosen when the API starts and not before: somebody may take it while the migrations run.
-        return port or free_port(int(place.remembered("api port", lambda: free_port(PREFERRED_PORT))))
-
     def url() -> str:
-        return f"http://{LOOPBACK}:{listen()}"
+        return f"http://{LOOPBACK}:{served}"
 
     @cache
     def beside(name: str) -> int:
@@ -126,11 +130,13 @@ def make(project: Project, place: Place, port: int, progress: Callable[[str], No
         return Service(
             name="api",
             argv=[
-                *(sys.executable, "-m", "granian", "--interface", "wsgi", "--host", LOOPBACK, "--port", str(listen())),
+                *(sys.executable, "-m", "granian", "--interface", "wsgi", "--host", LOOPBACK, "--port", str(served)),
                 *("--workers", "1", "--blocking-threads", "4", "--no-ws", project.wsgi),
             ],
             env=env(),
             ready=lambda child: answers(f"{url()}/api/compute/system/version", place.read(LOGIN_FILE)),
+            # While it loads the application it heeds no signal, and there is nothing that it could lose.
+            unready_stop_seconds=0.5,
         )
 
     def worker() -> Service:
@@ -160,6 +166,18 @@ def make(project: Project, place: Place, port: int, progress: Callable[[str], No
     return Plan(steps, url, driver_env)
 
 
+def _keep_port(place: Place, port: int) -> int:
+    if port:
+        port, kept = reserve(port)
+    else:
+        try:
+            _, kept = reserve(port := int(place.remembered("api port", lambda: free_port(PREFERRED_PORT))))
+        except PortRefused:
+            port, kept = reserve(0)
+    place.keep(kept)
+    return port
+
+
 def _database_env(server: Postgres) -> dict[str, str]:
     """The API and the workers serve as one role; another one owns the tables and migrates."""
     return {
@@ -182,7 +200,7 @@ def answers(url: str, login: Mapping[str, Any]) -> bool:
         url, headers={"Authorization": f"Bearer {login.get('installation_token')}"}
     )
     try:
-        with urllib.request.urlopen(request, timeout=5) as response:  # noqa: S310
+        with urllib.request.urlopen(request, timeout=PROBE_SECONDS) as response:  # noqa: S310
             return bool(response.status == 200)
     except urllib.error.HTTPError as refusal:
         refusal.close()

@@ -21,7 +21,7 @@ from psycopg import sql
 
 from better_compute.devtools.account import home_for, unprivileged, within_reach
 from better_compute.devtools.child import Child
-from better_compute.devtools.place import Place
+from better_compute.devtools.place import MEMORY_FILE, Place
 from better_compute.devtools.ports import LOOPBACK, free_port
 
 #: A directory with initdb and postgres, to use instead of the wheel's.
@@ -46,6 +46,10 @@ SETTINGS = {
 }
 #: For databases that live as long as a test run: a crash of the machine may lose them.
 FORGETFUL = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off"}
+
+
+def _secret(role: str) -> str:
+    return f"postgres {role}"
 
 
 class Postgres:
@@ -90,6 +94,9 @@ class Postgres:
             progress("making a PostgreSQL cluster (a few seconds, once)")
             self._initdb()
         self._clear_crash()
+        if not self._place.remembers_secret(_secret(SUPERUSER)):
+            progress("giving the database a new password, since the old one is not remembered")
+            self._reset_superuser()
         self._port = free_port(int(self._place.remembered("postgres port", free_port)))
 
     def argv(self) -> list[str]:
@@ -99,13 +106,25 @@ class Postgres:
         return [str(self._programs / "postgres"), "-D", str(self.data), *options]
 
     def is_ready(self) -> bool:
-        """Whether it answers; the roles and the database then exist."""
+        """Whether it answers; the roles and the database then exist.
+
+        Raises
+        ------
+        RuntimeError
+            When it does not take our password, which no waiting changes.
+        """
         try:
             with psycopg.connect(self.url(SUPERUSER, SUPERUSER), autocommit=True, connect_timeout=2) as connection:
                 if not self._roles_made:
                     self._make_roles(connection)
                     self._roles_made = True
-        except psycopg.OperationalError:
+        except psycopg.OperationalError as error:
+            if "password authentication failed" in str(error):
+                memory = self._place.directory / MEMORY_FILE
+                raise RuntimeError(
+                    f"The database in {self.data} does not take the password that {memory} holds for it. Remove that "
+                    "file: the next start makes new passwords, and the data stays."
+                ) from None
             return False
         return True
 
@@ -115,7 +134,7 @@ class Postgres:
 
     def password(self, role: str) -> str:
         """The password of ``role``, the same in every start."""
-        return self._place.secret(f"postgres {role}")
+        return self._place.secret(_secret(role))
 
     def start(self, progress: Callable[[str], None], on_line: Callable[[str], None] = lambda line: None) -> Child:
         """Prepare and run it; not yet ready when this returns."""
@@ -176,6 +195,25 @@ class Postgres:
         finally:
             password_file.unlink()
         unfinished.rename(self.data)
+
+    def _reset_superuser(self) -> None:
+        """Set the password through the server's single-user mode, which asks for none."""
+        literal = sql.Literal(self.password(SUPERUSER)).as_string(None)
+        ran = subprocess.run(  # noqa: S603  (our own program)
+            [str(self._programs / "postgres"), "--single", "-j", "-D", str(self.data), "postgres"],
+            # Over its input: arguments can be read by every user of the machine.
+            input=f"ALTER ROLE {SUPERUSER} PASSWORD {literal};\n\n",
+            capture_output=True,
+            text=True,
+            cwd=self.data,
+            user=self.account.uid if self.account else None,
+            group=self.account.gid if self.account else None,
+            extra_groups=[] if self.account else None,
+            timeout=INITDB_SECONDS,
+            check=False,
+        )
+        if ran.returncode or "ERROR" in ran.stderr:
+            raise RuntimeError("The database's password could not be set anew:\n" + ran.stderr)
 
     def _clear_crash(self) -> None:
         """End a server that a crashed start left running, and remove the pid file it left."""

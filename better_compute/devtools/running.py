@@ -13,6 +13,9 @@ from typing import Final
 ENVIRONMENT_FILE: Final = "environment.json"
 VARIABLES: Final = ("DATABASE_URL", "OWNER_DATABASE_URL", "COMPUTE_APP_ROLE", "CELERY_BROKER_URL", "SECRET_KEY")
 
+#: Whether this process's script calls :func:`adopt`, as every command of a project should that speaks beside one.
+asked = False
+
 
 def of(environment: Mapping[str, str]) -> dict[str, str]:
     """What :func:`adopt` will need of ``environment``."""
@@ -29,6 +32,8 @@ def adopt(words: Sequence[str], place: Path | None = None) -> bool:
     place
         Where ``compute_dev`` keeps its state; ``.dev/demo`` by default.
     """
+    global asked
+    asked = True
     if "DATABASE_URL" in os.environ or list(words[:1]) in (["compute_dev"], ["test"]):
         return False
     file = (place or Path(os.environ.get("COMPUTE_DEV_DIR") or ".dev") / "demo") / ENVIRONMENT_FILE

@@ -7,7 +7,6 @@ the tenants stand below it. FILE holds their secrets in plain text for the perso
 
 from __future__ import annotations
 
-import json
 import secrets
 import sys
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 import django
 
 from better_compute.contract.ports import Principal
+from better_compute.devtools.place import read_object, write_object
 
 ADMIN = "admin"
 TENANTS = ("acme-east", "acme-west")
@@ -28,7 +28,8 @@ def main(file: Path) -> None:
     django.setup()
     from django.contrib.auth import get_user_model
 
-    known = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    # What a broken file held is made anew.
+    known = read_object(file) or {}
     password = known.get("password") or secrets.token_urlsafe(12)
     admin, _ = get_user_model().objects.get_or_create(
         username=ADMIN, defaults={"is_staff": True, "is_superuser": True, "is_active": True}
@@ -44,8 +45,7 @@ def main(file: Path) -> None:
         "installation_token": _token(admin, None, known.get("installation_token")),
         "tokens": {tenant: _token(_service_user(tenant), tenant, tokens.get(tenant)) for tenant in TENANTS},
     }
-    file.touch(mode=0o600)
-    file.write_text(json.dumps(login, indent=1), encoding="utf-8")
+    write_object(file, login)
     print(f"user {ADMIN} and a token for each of {', '.join(TENANTS)}")
 
 

@@ -50,6 +50,8 @@ class Service:
     ready_seconds: float = 60.0
     stop_signal: signal.Signals = signal.SIGTERM
     stop_seconds: float = 15.0
+    #: How long it may take to stop before it was ready; None as long as after.
+    unready_stop_seconds: float | None = None
     #: Left out of the output unless it dies.
     quiet: bool = False
 
@@ -82,6 +84,7 @@ class Supervisor:
     out: TextIO = field(default_factory=lambda: sys.stdout)
     colour: bool | None = None
     _running: list[tuple[Service, Child]] = field(default_factory=list)
+    _ready: set[int] = field(default_factory=set)
     _stop_asked: threading.Event = field(default_factory=threading.Event)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -129,6 +132,7 @@ class Supervisor:
             if now - said > PROGRESS_SECONDS:
                 said = now
                 self.say(f"waiting for {service.name} ({now - began:.0f} s)")
+        self._ready.add(child.pid)
         self.say(f"{service.name} is ready ({time.monotonic() - began:.1f} s)")
         return child
 
@@ -164,9 +168,12 @@ class Supervisor:
         """Stop everything that runs, the last started first."""
         while self._running:
             service, child = self._running.pop()
-            graceful = child.stop(with_signal=service.stop_signal, seconds=service.stop_seconds)
-            if not graceful:
-                self.say(f"{service.name} did not stop in {service.stop_seconds:.0f} s and was killed")
+            impatient = None if child.pid in self._ready else service.unready_stop_seconds
+            seconds = service.stop_seconds if impatient is None else impatient
+            graceful = child.stop(with_signal=service.stop_signal, seconds=seconds)
+            if not graceful and impatient is None:
+                self.say(f"{service.name} did not stop in {seconds:.0f} s and was killed")
+            self._ready.discard(child.pid)
             self.place.forget(service.name)
 
     def _printer(self, name: str) -> Callable[[str], None]:

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,7 +17,9 @@ import psutil
 import pytest
 
 from better_compute.devtools import plan, running
+from better_compute.devtools.installation import how_to_speak_to_it
 from better_compute.devtools.place import Place
+from better_compute.devtools.ports import PortRefused, free_port
 from better_compute.devtools.supervisor import Service, Task
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -141,8 +144,69 @@ def test_what_runs_beside_starts_before_the_api_and_everybody_is_told_its_addres
 def test_a_port_that_is_asked_for_is_the_port_served(tmp_path: Path) -> None:
     place = Place(tmp_path / "place")
     project = plan.Project(REPOSITORY / "manage.py", "example_project.wsgi:application", "example_project")
-    assert plan.make(project, place, 8123, print).url() == "http://127.0.0.1:8123"
+    port = free_port()
+    assert plan.make(project, place, port, print).url() == f"http://127.0.0.1:{port}"
     place.release()
+
+
+def test_two_starts_with_one_port_are_told_of_each_other_before_either_serves(tmp_path: Path) -> None:
+    first, second = Place(tmp_path / "first"), Place(tmp_path / "second")
+    project = plan.Project(REPOSITORY / "manage.py", "example_project.wsgi:application", "example_project")
+    port = free_port()
+    plan.make(project, first, port, print)
+    with pytest.raises(PortRefused, match=f"port {port} is in use"):
+        plan.make(project, second, port, print)
+    first.release()
+    plan.make(project, second, port, print)
+    second.release()
+
+
+def test_a_port_in_use_is_refused_before_anything_starts(environment: dict[str, str]) -> None:
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        port = server.getsockname()[1]
+        said, _ = compute_dev(environment, "--port", str(port)).communicate(timeout=SECONDS)
+    assert said.startswith(f"CommandError: port {port} is in use by process {os.getpid()} (")
+    assert said.endswith("); give another PORT, or PORT=0 for a free one.\n")
+    assert said.count("\n") == 1
+    assert sorted(path.name for path in Path(environment["COMPUTE_DEV_DIR"]).glob("demo/*")) == ["lock", "started.json"]
+
+
+def test_without_the_dev_extra_its_name_is_told(environment: dict[str, str]) -> None:
+    code = (
+        "import os, sys; sys.modules['psutil'] = None; "
+        "os.environ['DJANGO_SETTINGS_MODULE'] = 'example_project.settings'; "
+        "from django.core.management import execute_from_command_line as run; run(['manage.py', 'compute_dev'])"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code], cwd=REPOSITORY, env=environment, capture_output=True, text=True, timeout=SECONDS
+    )
+    assert ran.stderr == "CommandError: compute_dev needs psutil: pip install 'better-compute[dev]'.\n"
+
+
+@pytest.mark.slow
+def test_ctrl_c_while_the_api_starts_does_not_wait_for_it(environment: dict[str, str]) -> None:
+    process = compute_dev(environment)
+    lines_until(process, "Starting granian")
+    process.send_signal(signal.SIGINT)
+    rest, _ = process.communicate(timeout=SECONDS)
+    assert process.returncode == 130, rest
+    assert "was killed" not in rest
+    assert rest.rstrip().endswith("everything is stopped")
+
+
+def test_another_shell_is_told_what_to_export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["manage.py", "compute_dev"])
+    monkeypatch.setattr(running, "asked", True)
+    monkeypatch.delenv("COMPUTE_DEV_DIR", raising=False)
+    assert how_to_speak_to_it(tmp_path)[0] == f"In another shell, in {Path.cwd()}:"
+    monkeypatch.setenv("COMPUTE_DEV_DIR", "some where")
+    first, export, command = how_to_speak_to_it(tmp_path / "some where")
+    assert (first, export) == ("In another shell, first:", f"  export COMPUTE_DEV_DIR='{tmp_path}/some where'")
+    assert command.endswith("manage.py doctor   (and every other command) speaks to it.")
+    monkeypatch.setattr(running, "asked", False)
+    assert "  running.adopt(sys.argv[1:2])" in how_to_speak_to_it(tmp_path)
 
 
 def test_a_port_that_is_none_is_refused_before_anything_starts(environment: dict[str, str]) -> None:

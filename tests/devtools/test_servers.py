@@ -105,6 +105,27 @@ def test_the_roles_cannot_do_what_they_must_not(running: Start) -> None:
     assert row == (False, True, True)
 
 
+def test_a_start_whose_passwords_are_forgotten_sets_new_ones_and_finds_the_data(running: Start, place: Place) -> None:
+    server, child = running()
+    old = server.password(OWNER_ROLE)
+    with psycopg.connect(server.url(OWNER_ROLE)) as connection:
+        connection.execute("CREATE TABLE kept AS SELECT 42 AS n")
+    assert child.stop(with_signal=STOP_SIGNAL)
+    (place.directory / "remembered.json").unlink()
+    server, _ = running()
+    assert server.password(OWNER_ROLE) != old
+    with psycopg.connect(server.url(OWNER_ROLE)) as connection:
+        assert connection.execute("SELECT n FROM kept").fetchone() == (42,)
+
+
+def test_a_password_that_the_database_does_not_take_ends_the_wait(running: Start, place: Place) -> None:
+    server, _ = running()
+    memory = place.read("remembered.json")
+    place.write("remembered.json", {**memory, "secret:postgres postgres": "of another cluster"})
+    with pytest.raises(RuntimeError, match=r"does not take the password that .*remembered\.json holds .* Remove that"):
+        server.is_ready()
+
+
 def test_nobody_gets_in_without_the_password(running: Start) -> None:
     server, _ = running()
     wrong = server.url(OWNER_ROLE).replace(server.password(OWNER_ROLE), "guessed")

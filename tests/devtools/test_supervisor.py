@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from better_compute.devtools.child import Child
-from better_compute.devtools.place import Place, PlaceTaken
+from better_compute.devtools.place import Place, PlaceRefused, PlaceTaken
 from better_compute.devtools.supervisor import Died, Service, Stopped, Supervisor, Task
 
 SLEEP = [sys.executable, "-c", "print('up', flush=True); import time; time.sleep(600)"]
@@ -116,6 +116,20 @@ def test_stop_kills_what_does_not_heed_it(supervisor: Supervisor) -> None:
     assert "stubborn did not stop in 0 s and was killed" in output(supervisor)
 
 
+def test_what_was_not_ready_yet_may_have_less_time_to_stop(supervisor: Supervisor) -> None:
+    def ready(child: Child) -> bool:
+        if is_up(child):
+            supervisor.ask_stop()
+        return False
+
+    with pytest.raises(Stopped):
+        supervisor.start(Service(name="api", argv=STUBBORN, ready=ready, stop_seconds=60.0, unready_stop_seconds=0.1))
+    began = time.monotonic()
+    supervisor.stop()
+    assert time.monotonic() - began < 30
+    assert "was killed" not in output(supervisor)
+
+
 def test_stop_ends_the_children_of_a_service(supervisor: Supervisor) -> None:
     code = (
         f"import subprocess, sys; print(subprocess.Popen({SLEEP!r}, stdout=2).pid, 'up', flush=True); sys.stdin.read()"
@@ -186,6 +200,55 @@ def test_a_secret_is_the_same_in_every_start_and_only_ours_to_read(place: Place)
     assert place.secret("x") == secret
     assert place.secret("y") != secret
     assert (place.directory / "remembered.json").stat().st_mode & 0o077 == 0
+
+
+def test_a_memory_that_was_cut_short_is_refused_and_never_written_over(tmp_path: Path) -> None:
+    place = Place(tmp_path / "place")
+    place.secret("x")
+    place.release()
+    memory = place.directory / "remembered.json"
+    half = memory.read_text()[:20]
+    memory.write_text(half)
+    for _ in range(2):
+        with pytest.raises(PlaceRefused, match=r"remembered\.json, which .* Put it back from a copy, or remove it"):
+            Place(place.directory)
+    assert memory.read_text() == half
+    memory.unlink()
+    Place(place.directory).release()
+
+
+def test_a_crash_while_it_is_written_leaves_the_old_memory(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    secret = place.secret("x")
+
+    def crash(handle: int) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", crash)
+        with pytest.raises(KeyboardInterrupt):
+            place.secret("y")
+    assert place.secret("x") == secret
+    assert not place.remembers_secret("y")
+
+
+def test_what_is_kept_is_closed_when_the_place_is_released(tmp_path: Path) -> None:
+    place = Place(tmp_path / "place")
+    kept = io.StringIO()
+    place.keep(kept)
+    place.release()
+    assert kept.closed
+
+
+@pytest.mark.needs("root")
+def test_a_place_that_is_not_ours_to_write_is_named(tmp_path: Path) -> None:
+    tmp_path.chmod(0o711)
+    before = os.geteuid()
+    os.seteuid(65534)
+    try:
+        with pytest.raises(PlaceRefused, match=r"is not yours to write\. Run as its owner, or set COMPUTE_DEV_DIR"):
+            Place(tmp_path / "place")
+    finally:
+        os.seteuid(before)
 
 
 def test_leftovers_of_a_crashed_start_are_ended(place: Place) -> None:

@@ -10,6 +10,7 @@ from typing import Any, Final
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from better_compute.devtools.ports import PortRefused, refuse_taken
 from better_compute.engine.bootstep import ROLES_VARIABLE
 
 #: How many threads an API server has; its ``wsgi.py`` passes it to ``compute.initialize``.
@@ -48,6 +49,12 @@ class Command(BaseCommand):
         if options["print"]:
             self.stdout.write(" ".join(command))
             return
+        if options["roles"] in SERVERS:
+            try:
+                # Several API servers may share a port, as granian does.
+                refuse_taken(options["port"], options["host"], sharing=options["roles"] == "api")
+            except PortRefused as refused:
+                raise CommandError(str(refused)) from None
         environment = {**os.environ, ROLES_VARIABLE: options["roles"], THREADS_VARIABLE: str(options["threads"])}
         os.execve(command[0], command, environment)  # noqa: S606 - an argument list, no shell
 
