@@ -54,7 +54,7 @@ class TenantStateAdmin(ReadOnlyAdmin):
     read_action = "compute:tenants:read"
     list_display = ("tenant_id", "state_mark", "reason_column", "changed", "passes_column", "blocked_by")
     fields = ("tenant_id", "state_mark", "whole_reason", "changed", "passes", "last_pass", "torn_down", "blocking")
-    list_filter = (ReadOnlyAdmin.exactly("state", choices=[state.value for state in State]),)
+    list_filter = (ReadOnlyAdmin.exactly("state"),)
     ordering = ("tenant_id",)
     search_fields = ("tenant_id",)
     search_help_text = "The beginning of a tenant's id"
@@ -145,7 +145,10 @@ class TenantStateAdmin(ReadOnlyAdmin):
     @ReadOnlyAdmin.outside_atomic_requests
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """The list, with the way to the verbs."""
-        tools = [{"url": self._act_url(), "text": "Suspend, resume or delete a tenant"}]
+        tools = [
+            {"url": self.list_url(state=State.DELETING.value), "text": "Being deleted"},
+            {"url": self._act_url(), "text": "Suspend, resume or delete a tenant"},
+        ]
         return super().changelist_view(request, {"tools": tools, **(extra_context or {})})
 
     def render_change_form(self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
