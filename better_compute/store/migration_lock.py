@@ -15,11 +15,19 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 #: Signed 64-bit key; PostgreSQL scopes it to the database.
 KEY = int.from_bytes(hashlib.sha256(b"better_compute:migrate").digest()[:8], "big", signed=True)
 
+#: How often the server looks whether a migrator whose statement runs is still there, in milliseconds.
+DEATH_CHECK_MS = 2_000
+
 TRY = "SELECT pg_try_advisory_lock(%s), pg_backend_pid()"
 RELEASE = "SELECT pg_advisory_unlock(%s), pg_backend_pid()"
 PID = "SELECT pg_backend_pid()"
 BOUND = "SELECT set_config('lock_timeout', %s, true), pg_backend_pid()"
-NAME = "SELECT set_config('application_name', %s, false)"
+# While a statement runs the server looks at nothing else, so the lock of a migrator that was killed would stay as long
+# as its statement goes on. PostgreSQL knows how to look at the client's socket on these systems only.
+NAME = """
+SELECT set_config('application_name', %s, false),
+       CASE WHEN version() ~* 'linux|darwin|bsd' THEN set_config('client_connection_check_interval', %s, false) END
+"""
 HOLDER = """
 SELECT activity.pid, activity.application_name, activity.usename, host(activity.client_addr)
 FROM pg_locks AS held
@@ -75,9 +83,9 @@ def bound_waits(connection: BaseDatabaseWrapper, lock_timeout_ms: int) -> int:
 
 
 def name_session(connection: BaseDatabaseWrapper, name: str) -> None:
-    """Show ``name`` as this session's application; at most 63 bytes are kept."""
+    """Show ``name`` as this session's application (at most 63 bytes are kept), and let the server notice its death."""
     with connection.cursor() as cursor:
-        cursor.execute(NAME, [name])
+        cursor.execute(NAME, [name, str(DEATH_CHECK_MS)])
 
 
 def holder(connection: BaseDatabaseWrapper) -> Holder | None:

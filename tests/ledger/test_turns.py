@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -150,6 +153,21 @@ def test_a_lock_holder_that_dies_frees_the_lock(host: Host) -> None:
     assert process.returncode == 0
     with pytest.raises(psycopg.OperationalError):
         holder.execute("SELECT 1")
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_a_migrator_killed_inside_a_long_statement_frees_the_lock_soon(host: Host, how: signal.Signals) -> None:
+    host.plugin("acme", m0001_one=table("plg_acme_one") + run_sql("SELECT pg_sleep(600)"))
+    process = host.start("compute_migrate")
+    sleeping = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%pg_sleep(600)%' "
+    with host.connect() as connection:
+        while not connection.execute(sleeping + "AND pid <> pg_backend_pid()").fetchone():
+            time.sleep(0.02)
+        os.kill(process.pid, how)
+        process.communicate(timeout=60)
+        assert process.returncode != 0
+    host.manage("compute_migrate", "--module", "core", "--lock-wait", "20")
+    assert not host.has_table("plg_acme_one")
 
 
 #: Ends the migrator at once, as kill -9 does: nothing is flushed, closed or rolled back by it.
