@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SHARDED = {"plant.nodes", "plant.bulk", "plant.placer"}
 
 
-def eventually(question: Callable[[], Any], seconds: float = 15.0) -> Any:
+def eventually(question: Callable[[], Any], seconds: float = 30.0) -> Any:
     """The first true answer; fails with the last one after ``seconds``."""
     until = time.monotonic() + seconds
     while True:
@@ -107,7 +107,7 @@ class Worker:
         self.process.kill()
         self.process.wait()
 
-    def wait(self, seconds: float = 15.0) -> int:
+    def wait(self, seconds: float = 30.0) -> int:
         return self.process.wait(seconds)
 
     def text(self) -> str:
