@@ -19,7 +19,7 @@ from better_compute.contract.reconcilers import Role
 from better_compute.engine import hosting, queues
 from better_compute.engine.observing import server
 from better_compute.engine.runtime import ROLES, Runtime, connections_held
-from better_compute.store.failures import describe_failure
+from better_compute.store.failures import describe_failure, trace_failure
 
 log: Final = logging.getLogger(__name__)
 
@@ -80,7 +80,7 @@ class ComputeStep(bootsteps.StartStopStep):  # type: ignore[misc]
             if isinstance(error, ComputeError):
                 log.critical("this worker cannot run: %s", error)
             else:
-                log.critical("this worker cannot run: %s", describe_failure(error), exc_info=error)
+                log.critical("this worker cannot run: %s\n%s", describe_failure(error), trace_failure(error))
             # The consumer's loop sees it and shuts down on the main thread.
             state.should_stop = EX_FAILURE
 

@@ -26,6 +26,7 @@ from better_compute.contract.module import ModuleSpec
 from better_compute.engine import wakeup
 from better_compute.engine.contexts import module_context
 from better_compute.store import clock, presence
+from better_compute.store.failures import trace_failure
 
 log = logging.getLogger(__name__)
 
@@ -177,7 +178,7 @@ def _attempt(action: Callable[[], None], what: str, failures: list[BaseException
     try:
         action()
     except BaseException as failure:
-        log.exception("%s failed", what)
+        log.error("%s failed\n%s", what, trace_failure(failure))
         failures.append(failure)
 
 

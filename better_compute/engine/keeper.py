@@ -19,6 +19,7 @@ from better_compute.engine.dispatch import Dispatcher
 from better_compute.engine.membership import Membership
 from better_compute.engine.metrics import metrics
 from better_compute.engine.periodic import seed
+from better_compute.store.failures import describe_failure, trace_failure
 from better_compute.store.leases import MEMBERS_CHANNEL
 from better_compute.store.session import Session
 from better_compute.store.wakeups import notify
@@ -92,7 +93,10 @@ class Keeper:
                 for membership in self._memberships:
                     membership.distrust()
                 lost = isinstance(error, psycopg.Error)
-                log.warning("leases are not trusted until the next beat: %s", error, exc_info=None if lost else error)
+                log.warning(
+                    "leases are not trusted until the next beat: %s",
+                    describe_failure(error) if lost else trace_failure(error),
+                )
                 self._next_beat = 0.0
             # Looking is cheap and finds a dead member early; beating is a write.
             self._poked.wait(self._settings.tick_ms / 4_000)

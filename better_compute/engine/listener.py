@@ -16,6 +16,7 @@ from uuid import uuid4
 import psycopg
 
 from better_compute.store import wakeups
+from better_compute.store.failures import describe_failure, trace_failure
 from better_compute.store.leases import MEMBERS_CHANNEL
 from better_compute.store.session import connect, cut
 from better_compute.store.wakeups import WORK_CHANNEL, Pair
@@ -57,9 +58,9 @@ class Listener:
                     self._listen(self._connection)
             except (psycopg.Error, OSError) as error:
                 if not self._stopping.is_set():
-                    log.warning("not listening, polling goes on: %s", str(error).strip())
-            except Exception:
-                log.exception("not listening, polling goes on")
+                    log.warning("not listening, polling goes on: %s", describe_failure(error))
+            except Exception as error:
+                log.error("not listening, polling goes on\n%s", trace_failure(error))
             if self.up:
                 # It listened, so the database answers: whatever ended it, the next try may come soon.
                 retry = RETRY_SECONDS[0]

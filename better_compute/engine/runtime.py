@@ -26,6 +26,7 @@ from better_compute.engine.resync import next_in_ms, resync
 from better_compute.engine.turns import Turns
 from better_compute.engine.watchdog import Watchdog
 from better_compute.store import transaction
+from better_compute.store.failures import trace_failure
 from better_compute.store.session import PLANNING, Session, guard_thread
 from better_compute.store.wakeups import Pair
 
@@ -177,8 +178,8 @@ class Runtime:
                         missed = resync(cursor, membership, spread_ms=self.settings.resync_ms)
                     if missed:
                         metrics.add("resynced", amount=missed)
-                except Exception:
-                    log.exception("resync failed; the next one tries again")
+                except Exception as error:
+                    log.error("resync failed; the next one tries again\n%s", trace_failure(error))
                 finally:
                     session.close()
                     connections.close_all()
@@ -199,8 +200,8 @@ class Runtime:
                 try:
                     if not self.turns.run_next():
                         return
-                except Exception:
-                    log.exception("a turn failed; its keys stay queued")
+                except Exception as error:
+                    log.error("a turn failed; its keys stay queued\n%s", trace_failure(error))
                     sleep(0.5)
         finally:
             connections.close_all()

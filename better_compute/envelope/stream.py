@@ -23,6 +23,7 @@ from better_compute.contract.errors import ComputeError, ErrorCode
 from better_compute.engine import hosting
 from better_compute.engine.observing import views
 from better_compute.envelope import http
+from better_compute.store.failures import trace_failure
 
 log: Final = logging.getLogger(__name__)
 
@@ -67,7 +68,7 @@ class Stream:
                     await _on_a_thread(lambda: hosting.initialize("stream", connections_held=CONNECTIONS))
                 except Exception as error:
                     if not isinstance(error, ComputeError):
-                        log.critical("the stream process cannot start", exc_info=error)
+                        log.critical("the stream process cannot start\n%s", trace_failure(error))
                     await send({"type": "lifespan.startup.failed", "message": f"cannot start: {error}"})
                     return
                 await send({"type": "lifespan.startup.complete"})
