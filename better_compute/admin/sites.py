@@ -24,6 +24,9 @@ class ComputeAdminSite(AdminSite):
     index_template = "compute/index.html"
     app_index_template = "compute/app_index.html"
     login_template = "compute/login.html"
+    logout_template = "compute/logged_out.html"
+    password_change_template = "compute/password_change.html"  # noqa: S105  (a template)
+    password_change_done_template = "compute/password_changed.html"  # noqa: S105  (a template)
 
     def __init__(self, name: str = "admin") -> None:
         super().__init__(name)

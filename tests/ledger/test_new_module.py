@@ -52,6 +52,7 @@ def module(request: pytest.FixtureRequest, host: Host) -> Path:
     plugin = ["--plugin"] if request.param == "plugin" else []
     out = host.manage("startcomputemodule", "demo_mod", *plugin).out
     assert "Add 'demo_mod' to INSTALLED_APPS" in out
+    assert "  python -m pytest --ds=settings demo_mod\n" in out
     host.apps.append("demo_mod")
     host.configure()
     return host.root / "demo_mod"
@@ -81,7 +82,10 @@ def both(host: Host) -> Host:
 
 
 def test_new_modules_pass_their_own_tests_in_one_project(both: Host) -> None:
-    said = tool(both, "pytest", "-q", "-rA", "-p", "no:cacheprovider", "demo_mod", "demo_plugin")
+    # With no more than the command prints: the settings are named there.
+    both.root.joinpath("pyproject.toml").unlink()
+    options = ("-q", "-rA", "-p", "no:cacheprovider", "-W", "error")
+    said = tool(both, "pytest", "--ds=settings", *options, "demo_mod", "demo_plugin")
     for module in ("demo_mod", "demo_plugin"):
         assert f"PASSED {module}/tests/" in said
 
@@ -104,6 +108,9 @@ def test_a_name_that_is_taken_or_cannot_be_imported_is_refused(host: Host) -> No
     host.plugin("acme")
     refusals = {
         "class": "'class' is a word of Python's own",
+        "json": "'json' is a module of Python's own library",
+        "django": "conflicts with the name of an existing",
+        "a" * 65: "is 65 characters long, and a module's name at most 64",
         "core": "'core' is the name of a module that comes with the core",
         "site_boot": "'site-boot' is the name of a module that comes with the core",
         "compute": "The installed app 'better_compute' is called 'compute' already",

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from importlib.util import find_spec
 from typing import Any, Final
 
+from celery.app.utils import find_app
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from better_compute.devtools.ports import PortRefused, refuse_taken
-from better_compute.engine.bootstep import ROLES_VARIABLE
+from better_compute.engine.bootstep import ROLES_VARIABLE, ComputeStep
 
 #: How many threads an API server has; its ``wsgi.py`` passes it to ``compute.initialize``.
 THREADS_VARIABLE: Final = "COMPUTE_THREADS"
@@ -49,7 +51,9 @@ class Command(BaseCommand):
         if options["print"]:
             self.stdout.write(" ".join(command))
             return
-        if options["roles"] in SERVERS:
+        if options["roles"] in WORKERS:
+            _refuse_without_celery(_app(options))
+        else:
             try:
                 # Several API servers may share a port, as granian does.
                 refuse_taken(options["port"], options["host"], sharing=options["roles"] == "api")
@@ -59,10 +63,9 @@ class Command(BaseCommand):
         os.execve(command[0], command, environment)  # noqa: S606 - an argument list, no shell
 
     def _worker(self, options: dict[str, Any]) -> list[str]:
-        app = options["app"] or settings.SETTINGS_MODULE.partition(".")[0]
         return [
-            *(sys.executable, "-m", "celery", "-A", app, "worker", "--pool", options["pool"], "--concurrency", "1"),
-            *("--without-gossip", "--without-mingle", "--loglevel", "INFO"),
+            *(sys.executable, "-m", "celery", "-A", _app(options), "worker", "--pool", options["pool"]),
+            *("--concurrency", "1", "--without-gossip", "--without-mingle", "--loglevel", "INFO"),
         ]
 
     def _api(self, options: dict[str, Any]) -> list[str]:
@@ -84,3 +87,24 @@ class Command(BaseCommand):
             *("--timeout-graceful-shutdown", str(GRACE_SECONDS)),
             *("--host", options["host"], "--port", str(options["port"])),
         ]
+
+
+def _app(options: dict[str, Any]) -> str:
+    return str(options["app"] or settings.SETTINGS_MODULE.partition(".")[0])
+
+
+def _refuse_without_celery(name: str) -> None:
+    """Say what Celery would, and the mend; a worker without our step would start and run nothing."""
+    app = None
+    with suppress(AttributeError, ModuleNotFoundError):
+        app = find_app(name)
+    where = f"{name.partition(':')[0]}/celery.py"
+    if app is None:
+        raise CommandError(
+            f"No Celery app is found in {name!r}. Write {where} as docs/how-to/run-workers.md shows and import its app "
+            "in the package's __init__.py, or name another app with --app."
+        )
+    if ComputeStep not in app.steps["worker"]:
+        raise CommandError(
+            f"The Celery app in {name!r} runs no reconcilers. Add better_compute.install_celery(app) to {where}."
+        )

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import keyword
 import re
+import sys
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
 from django.apps import apps
+from django.conf import settings
 from django.core.management.base import CommandError
 from django.core.management.templates import TemplateCommand
 
@@ -16,6 +18,8 @@ from better_compute import __version__
 from better_compute.contract import names
 from better_compute.registry.order import BUILT_IN, CORE
 
+#: As many characters as a module's name may have (``MODULE_NAME``).
+LONGEST = 64
 TEMPLATE = Path(__file__).resolve().parent.parent / "module_template"
 
 
@@ -44,11 +48,21 @@ class Command(TemplateCommand):
         """
         name, plugin = options.pop("name"), options.pop("plugin")
         module_id = name.replace("_", "-").strip("-")
+        if len(name) > LONGEST:
+            raise CommandError(
+                f"{name!r} is {len(name)} characters long, and a module's name at most {LONGEST}. Shorten it."
+            )
         if not names.matches(names.MODULE_NAME, module_id) or not re.fullmatch(r"[a-z][a-z0-9_]*", name):
-            raise CommandError(f"{name!r} is no name for a module: use lower-case letters, digits and underscores.")
+            raise CommandError(
+                f"{name!r} is no name for a module: use lower-case letters, digits and underscores, a letter first."
+            )
         if keyword.iskeyword(name):
             raise CommandError(
                 f"{name!r} is a word of Python's own, so nothing could import the module. Name it otherwise."
+            )
+        if name in sys.stdlib_module_names:
+            raise CommandError(
+                f"{name!r} is a module of Python's own library, which yours would hide. Name it otherwise."
             )
         if module_id in {CORE, *BUILT_IN}:
             raise CommandError(f"{module_id!r} is the name of a module that comes with the core. Name yours otherwise.")
@@ -70,10 +84,13 @@ class Command(TemplateCommand):
             route=f"plugins/{module_id}/" if plugin else "",
             core_versions=_core_versions(),
         )
+        # As it was typed: many a project's script is not executable.
+        script = f"python {Path(sys.argv[0]).name}"
         self.stdout.write(
             f"Wrote {directory or name}. Add {name!r} to INSTALLED_APPS, then run:\n"
-            f"  manage.py check && manage.py compute_migrate\n"
-            f"  pytest {directory or name}"
+            f"  {script} check && {script} compute_migrate\n"
+            f"  python -m pip install pytest pytest-django\n"
+            f"  python -m pytest --ds={settings.SETTINGS_MODULE} {directory or name}"
         )
 
     def _refuse_taken(self, module_id: str, label: str) -> None:
