@@ -54,6 +54,10 @@ def follow(ctx: ModuleContext, source: TenantSource, tenant_id: str) -> None:
             )
         return
     wanted = line[-1]
+    gone = [each.id for each in line[:-1] if each.state == "deleted"]
+    if gone and wanted.state != "deleted":
+        _note(ctx, tenant_id, "", f"It is {wanted.state} and stands below {gone[-1]!r}, which is deleted.")
+        return
     try:
         if wanted.state != "deleted":
             _place(ctx, line)

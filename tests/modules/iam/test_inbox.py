@@ -354,6 +354,14 @@ class TestPoison:
         assert list(problems()) == ["corp"]
         assert rows("SELECT count(*) FROM compute_iam_tenants WHERE id = 'corp'") == [(0,)]
 
+    def test_nothing_is_made_below_what_is_deleted_outside(self, home: Home) -> None:
+        home.set("corp", "deleted")
+        home.set("lab", parent="corp")
+        home.tell("lab")
+        tick()
+        assert "stands below 'corp', which is deleted" in problems()["lab"]
+        assert rows("SELECT count(*) FROM compute_iam_tenants WHERE id IN ('corp', 'lab')") == [(0,)]
+
     def test_a_place_that_differs_is_a_finding_and_never_changed(self, home: Home) -> None:
         home.set("own", parent=None, kind="organisation")
         home.tell("own")
