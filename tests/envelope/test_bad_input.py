@@ -247,7 +247,9 @@ def test_no_id_of_another_tenant_opens_anything_in_header_or_query(caller: Calle
             response = caller.post("plugins/acme/widgets/count", {"tenantId": "t1"}, **{header: id})
             assert MARK not in response.content.decode().replace(id, "")
         assert caller.get(f"plugins/acme/widgets/count?tenantId=t1&tenantId={id}").status_code == 400
-        assert caller.post(f"plugins/acme/widgets/count?tenantId={id}", {"tenantId": "t1"}).status_code == 200
+        answer = caller.post(f"plugins/acme/widgets/count?tenantId={id}", {"tenantId": "t1"})
+        # A POST is asked by its body alone, so that no log of addresses holds an input.
+        assert answer.status_code == 400, answer.content
     assert of_tenant_two() == stands
 
 
