@@ -34,7 +34,7 @@ WITH RECURSIVE clock AS MATERIALIZED (
     WHERE (w.kind, w.shard) > (step.kind, step.shard)
     ORDER BY w.kind, w.shard LIMIT 1
   ) next
-  WHERE step.n < 10000
+  WHERE step.n < 20000
 ), queue AS MATERIALIZED (
   SELECT kind, shard FROM step
 ), failing AS MATERIALIZED (

@@ -85,3 +85,15 @@ def test_a_count_stops_at_the_cap(monkeypatch: pytest.MonkeyPatch) -> None:
     slot = read().slots[-1]
     assert slot is not None
     assert slot["acme.widgets"].due == 101
+
+
+def test_41_reconcilers_on_every_shard_are_all_counted() -> None:
+    for number in range(41):
+        rows.work(256, kind=f"kind-{number:02}", shard="g - 1")
+    sample(every=timedelta())
+
+    slot = read().slots[-1]
+    assert slot is not None
+    assert {kind: depth.due + depth.future for kind, depth in slot.items() if kind.startswith("kind-")} == {
+        f"kind-{number:02}": 256 for number in range(41)
+    }
