@@ -22,7 +22,7 @@ def graph_rules(**_: Any) -> list[CheckMessage]:
         return []
     found: list[CheckMessage] = []
     for problem in graph.problems(owners.hosted(), graph.files()):
-        what, _, mend = problem.partition(". ")
+        what, _stop, mend = problem.partition(". ")
         found.append(Error(f"{what}.", hint=mend, id=ids.MIGRATION_GRAPH))
     return found
 
