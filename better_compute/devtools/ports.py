@@ -34,13 +34,8 @@ def free_port(preferred: int = 0) -> int:
         return int(probe.getsockname()[1])
 
 
-def refuse_taken(port: int, host: str = LOOPBACK, *, sharing: bool = False) -> None:
-    """Find out whether a server could listen there now.
-
-    Parameters
-    ----------
-    sharing
-        Whether the server shares the port with others that share it (SO_REUSEPORT).
+def refuse_taken(port: int, host: str = LOOPBACK) -> None:
+    """Find out whether a server could listen there now, and be the only one.
 
     Raises
     ------
@@ -50,8 +45,6 @@ def refuse_taken(port: int, host: str = LOOPBACK, *, sharing: bool = False) -> N
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         # As servers do, so that connections of a stopped server in TIME_WAIT do not count.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if sharing:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         try:
             probe.bind((host, port))
         except OSError as error:

@@ -55,8 +55,8 @@ class Command(BaseCommand):
             _refuse_without_celery(_app(options))
         else:
             try:
-                # Several API servers may share a port, as granian does.
-                refuse_taken(options["port"], options["host"], sharing=options["roles"] == "api")
+                # granian would share it with another installation's, and calls would reach either.
+                refuse_taken(options["port"], options["host"])
             except PortRefused as refused:
                 raise CommandError(str(refused)) from None
         environment = {**os.environ, ROLES_VARIABLE: options["roles"], THREADS_VARIABLE: str(options["threads"])}
