@@ -65,7 +65,7 @@ clients: install
 	$(BIN)/python manage.py compute_client typescript --output clients/typescript/generated/client.ts $(CHECK)
 	$(BIN)/python manage.py compute_client python --output clients/python/compute_client.py $(CHECK)
 	cd clients/typescript && npm run build
-	COMPUTE_TEST_ALL=1 $(BIN)/pytest tests/clients $(ARGS)
+	COMPUTE_TEST_ALL=1 $(BIN)/pytest $(SPREAD) tests/clients $(ARGS)
 
 bench: install
 	$(BIN)/python -m benchmarks

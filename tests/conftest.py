@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
@@ -52,6 +53,9 @@ def pytest_configure(config: pytest.Config) -> None:
     if getattr(config.option, "output", None) == "test-results":
         # The browser plugin empties its folder at every start, and our screenshots with it.
         config.option.output = "test-results/playwright"
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # A shell lets what it runs in the background ignore Ctrl-C, and programs that tests start would inherit that.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.option.collectonly or hasattr(config, "workerinput"):
         return
     writer = config.get_terminal_writer()
