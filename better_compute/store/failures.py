@@ -97,7 +97,8 @@ def _database(error: psycopg.Error) -> str:
         # libpq's own words, e.g. that nothing listens on the port; it never repeats the password.
         words = str(error).strip().partition("\n")[0]
         return f"{type(error).__name__}: {_blot(words)}"
-    said = error.diag.message_primary if state.startswith(_TELLING) else None
+    # What a connection met is told by libpq or by ourselves, not by the server.
+    said = error.diag.message_primary if state.startswith(_TELLING) else _blot(str(error)) if state[:2] == "08" else ""
     return f"{type(error).__name__} (SQLSTATE {state})" + (f": {said}" if said else "")
 
 

@@ -205,6 +205,8 @@ def test_an_operator_makes_a_token_and_revokes_it(watched: Watched) -> None:
 
 def test_the_home_page_is_walked_with_the_keyboard(watched: Watched) -> None:
     page = watched.page
+    page.bring_to_front()
+    page.wait_for_function("document.hasFocus()")
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip-to-content-link"
     stops = set()

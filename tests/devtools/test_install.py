@@ -61,6 +61,8 @@ def make(checkout: Path, *words: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         ["make", "install", f"PYTHON={interpreter()}", *words],
         cwd=checkout,
+        # As from a shell, also where the tests themselves were begun by make.
+        env={name: value for name, value in os.environ.items() if name not in {"MAKEFLAGS", "MFLAGS", "MAKELEVEL"}},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

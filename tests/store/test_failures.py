@@ -6,6 +6,7 @@ import pytest
 
 from better_compute import describe_failure
 from better_compute.store.failures import trace_failure
+from better_compute.store.session import Unanswered
 
 SECRET = "hunter2"
 
@@ -50,6 +51,12 @@ def test_no_secret_is_told(said: str, told: str) -> None:
 )
 def test_what_holds_no_secret_is_told_whole(said: str) -> None:
     assert describe_failure(RuntimeError(said)) == f"RuntimeError: {said}"
+
+
+def test_a_connection_that_was_given_up_is_told_in_full() -> None:
+    assert describe_failure(Unanswered("has not answered for 1.5 s")) == (
+        "Unanswered (SQLSTATE 08006): has not answered for 1.5 s"
+    )
 
 
 def test_a_line_of_any_size_is_read_up_to_a_bound() -> None:
