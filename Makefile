@@ -35,6 +35,8 @@ demo: install
 test: install
 	$(BIN)/pytest $(SPREAD) $(ARGS)
 
+# The whole matrix, with four times the examples of each property.
+test-all: export COMPUTE_TEST_THOROUGH = 1
 test-all: test test-pg15 test-py313
 
 test-pg15: install

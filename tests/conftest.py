@@ -31,7 +31,7 @@ def _python_for_everyone() -> str | None:
 # what makes it happen again. Tests that state a number of examples keep it.
 hypothesis.settings.register_profile("suite", deadline=None, print_blob=True)
 hypothesis.settings.register_profile("thorough", hypothesis.settings.get_profile("suite"), max_examples=400)
-hypothesis.settings.load_profile("thorough" if os.environ.get("COMPUTE_TEST_ALL") else "suite")
+hypothesis.settings.load_profile("thorough" if os.environ.get("COMPUTE_TEST_THOROUGH") else "suite")
 
 #: What stands behind a name given to ``needs``: True when this machine has it.
 TOOLS: dict[str, Callable[[], bool]] = {

@@ -71,10 +71,24 @@ class Watched:
         return self.page.goto(f"{self.base}/admin/{address}")
 
 
+def fits_everywhere(watched: Watched, name: str) -> None:
+    """The page fits in every size and in either scheme, without being loaded again.
+
+    What is too wide does not depend on the scheme, nor what is faint on the size.
+    """
+    for size, scheme in zip(SIZES, ("light", "dark"), strict=True):
+        watched.page.set_viewport_size(SIZES[size])
+        watched.page.emulate_media(color_scheme=scheme)
+        fits(watched, f"{name}-{size}-{scheme}")
+
+
 def fits(watched: Watched, name: str) -> None:
     """Keep a picture of the page; it is no wider than the window, and legible."""
     SHOTS.mkdir(parents=True, exist_ok=True)
+    # Colours fade from one scheme into the other.
+    watched.page.evaluate("Promise.allSettled(document.getAnimations().map((each) => each.finished)).then(() => null)")
     watched.page.screenshot(path=SHOTS / f"{name}.png", full_page=True)
     spare = watched.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
     assert spare <= 0, f"{name} is {spare} px too wide"
-    assert watched.page.evaluate(CONTRAST) == [], name
+    faint = watched.page.evaluate(CONTRAST)
+    assert faint == [], f"{name}: {faint}"

@@ -10,7 +10,8 @@ from django.contrib.auth import get_user_model
 
 from better_compute.models import AuditEvent, MigrationRecord, WorkItem
 from tests.admin import rows
-from tests.admin.browser import SHOTS, SIZES, Watched, fits
+from tests.admin.browser import SHOTS, Watched, fits_everywhere
+from tests.engine.conftest import eventually
 
 pytestmark = [pytest.mark.needs("chromium"), pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
@@ -67,46 +68,34 @@ def addresses() -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("size", list(SIZES))
-def test_every_page_is_whole_and_legible_and_the_browser_has_no_complaint(
-    watched: Watched, size: str, scheme: Any
-) -> None:
-    watched.page.set_viewport_size(SIZES[size])
-    watched.page.emulate_media(color_scheme=scheme)
+def test_every_page_is_whole_and_legible_and_the_browser_has_no_complaint(watched: Watched) -> None:
     for name, address in addresses().items():
         answer = watched.open(address)
         policy = answer.headers["content-security-policy"]
         assert "default-src 'self'" in policy
         assert "unsafe" not in policy
-        fits(watched, f"{name}-{size}-{scheme}")
+        fits_everywhere(watched, name)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_forty_reconcilers_with_long_names_fit_and_stay_legible(watched: Watched, scheme: Any) -> None:
+def test_forty_reconcilers_with_long_names_fit_and_stay_legible(watched: Watched) -> None:
     kinds = [f"node-{number:02}.reconciler-with-a-name-as-long-as-the-contract-allows"[:64] for number in range(40)]
     for kind in kinds:
         rows.work(7, kind=kind, failing_each=3)
     rows.execute("DELETE FROM compute_queue_history")
     rows.history(kinds)
     rows.pause(f"kind:{kinds[3]}", "x" * 500)
-    watched.page.emulate_media(color_scheme=scheme)
     for name, address in {
         "home": "",
         "history": "compute/workitem/history/?span=48h",
         "pauses": "compute/pause/",
     }.items():
-        for size, viewport in SIZES.items():
-            watched.page.set_viewport_size(viewport)
-            watched.open(address)
-            fits(watched, f"{name}-busy-{size}-{scheme}")
+        watched.open(address)
+        fits_everywhere(watched, f"{name}-busy")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_an_empty_installation_says_what_to_do(watched: Watched, scheme: Any) -> None:
+def test_an_empty_installation_says_what_to_do(watched: Watched) -> None:
     for table in ("queue_history", "work", "leases", "workers", "processes", "pauses", "idempotency"):
         rows.execute(f"DELETE FROM compute_{table}")
-    watched.page.emulate_media(color_scheme=scheme)
     for name, said in {
         "": "takes a sample every minute",
         "compute/workitem/": "Nothing is queued",
@@ -119,7 +108,7 @@ def test_an_empty_installation_says_what_to_do(watched: Watched, scheme: Any) ->
     }.items():
         watched.open(name)
         assert said in watched.page.inner_text("main"), name
-        fits(watched, f"{name.strip('/').replace('/', '-') or 'home'}-empty-{scheme}")
+        fits_everywhere(watched, f"{name.strip('/').replace('/', '-') or 'home'}-empty")
 
 
 def test_an_operator_pauses_a_reconciler_and_lets_it_go_on(watched: Watched) -> None:
@@ -206,7 +195,7 @@ def test_an_operator_makes_a_token_and_revokes_it(watched: Watched) -> None:
 def test_the_home_page_is_walked_with_the_keyboard(watched: Watched) -> None:
     page = watched.page
     page.bring_to_front()
-    page.wait_for_function("document.hasFocus()")
+    eventually(lambda: page.evaluate("document.hasFocus()"))
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip-to-content-link"
     stops = set()

@@ -11,6 +11,12 @@ from benchmarks.bars import Bar
 from benchmarks.harness import Contest, Figure, Group, Result
 
 
+@pytest.fixture(autouse=True)
+def _uncollected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is timed here, so nothing has to be collected before."""
+    monkeypatch.setattr(harness.gc, "collect", lambda: 0)
+
+
 def scripted(name: str, log: list[str], values: list[float]) -> Callable[[], float]:
     """A measure that says it ran and answers the next value."""
     remaining = iter(values)
@@ -79,7 +85,6 @@ def test_a_contest_whose_time_is_over_ends_with_the_fewest_rounds_that_count() -
 def test_a_contest_that_takes_long_leaves_the_next_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [0.0]
     monkeypatch.setattr(harness, "monotonic", lambda: clock[0])
-    monkeypatch.setattr(harness.gc, "collect", lambda: 0)
 
     def slow() -> float:
         clock[0] += 1

@@ -98,7 +98,7 @@ def test_a_self_check_cannot_write() -> None:
 
 
 def test_a_self_check_that_hangs_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("better_compute.store.health.TIMEOUT", "SET LOCAL statement_timeout = 50")
+    monkeypatch.setattr("better_compute.store.health.TIMEOUT", "SET LOCAL statement_timeout = 1000")
     [found] = findings(quiet(self_check=lambda ctx: ctx.sql.query("SELECT pg_sleep(30)").rows))
     assert found.message.endswith("QueryCanceled (SQLSTATE 57014): canceling statement due to statement timeout")
 
