@@ -46,7 +46,11 @@ def opened(secret: str, kind: Literal["query", "mutation"], tenant_id: str | Non
     """One transaction, begun by the statement that finds the token; the tenant's state is read as ours does."""
     tenants = served_port("tenants")
     reads = kind == "query" and tenant_id is not None and tenants is not None
-    reading = tenants.reading(tenant_id) if reads else preamble.NO_READING
+    reading = preamble.NO_READING
+    if reads:
+        state = tenants.reading(tenant_id)
+        # Ours leaves room for what an authorizer wants to have read.
+        reading = Expression(f"ARRAY[({state.sql})::text, (NULL)::text]", state.params)
     opening: list[Open] = []
 
     def first() -> None:
@@ -55,7 +59,7 @@ def opened(secret: str, kind: Literal["query", "mutation"], tenant_id: str | Non
     with transaction.transaction(first=first, marked=True):
         call = opening[0]
         if tenants is not None and tenant_id is not None:
-            tenants.admit(tenant_id, kind=kind, also_while=frozenset(), read=(call.read,) if reads else None)
+            tenants.admit(tenant_id, kind=kind, also_while=frozenset(), read=(call.read[0],) if reads else None)
         yield call
 
 
