@@ -72,14 +72,12 @@ class Watched:
 
 
 def fits_everywhere(watched: Watched, name: str) -> None:
-    """The page fits in every size and in either scheme, without being loaded again.
-
-    What is too wide does not depend on the scheme, nor what is faint on the size.
-    """
-    for size, scheme in zip(SIZES, ("light", "dark"), strict=True):
-        watched.page.set_viewport_size(SIZES[size])
-        watched.page.emulate_media(color_scheme=scheme)
-        fits(watched, f"{name}-{size}-{scheme}")
+    """The page fits in every size and scheme; it is not loaded again for each."""
+    for size, viewport in SIZES.items():
+        watched.page.set_viewport_size(viewport)
+        for scheme in ("light", "dark"):
+            watched.page.emulate_media(color_scheme=scheme)
+            fits(watched, f"{name}-{size}-{scheme}")
 
 
 def fits(watched: Watched, name: str) -> None:

@@ -15,7 +15,7 @@ from .snippets import DOCS, pages
 ROOT = DOCS.parent
 #: Hosts of package indexes, and paths of a machine: a page that names one is right in one place only.
 FOREIGN = re.compile(
-    r"pypi\.|pythonhosted|npmjs|registry\.|devpi|artifactory|/home/|/root/|/work/|/Users/|127\.0\.0\.1",
+    r"pypi\.|pythonhosted|npmjs|registry\.|devpi|artifactory|/home/|/root/|/work/|/Users/|127\.0\.0\.1|localhost:\d",
     re.IGNORECASE,
 )
 
