@@ -13,10 +13,9 @@ from __future__ import annotations
 import os
 import socket
 import threading
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from time import monotonic
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import psycopg
 from django.db import connections, transaction
@@ -34,9 +33,10 @@ PLANNING: Final = {"enable_seqscan": "off", "plan_cache_mode": "force_generic_pl
 #: Longest that an exchange may take on a session that names no other time, in seconds.
 PATIENCE_SECONDS: Final = 30.0
 
-_handler: Final = threading.local()
+#: How long psycopg waits between two looks at whether it was interrupted.
+_LOOK_SECONDS: Final = 0.1
 
-_Answer = TypeVar("_Answer")
+_handler: Final = threading.local()
 
 
 class Unanswered(psycopg.OperationalError):
@@ -45,40 +45,21 @@ class Unanswered(psycopg.OperationalError):
     sqlstate = "08006"
 
 
-class _Bounded(psycopg.Connection[Any]):
-    """A connection whose exchanges end after :attr:`patience` seconds, answered or not."""
-
-    patience: float = PATIENCE_SECONDS
-
-    def wait(self, gen: Any, *args: Any, **kwargs: Any) -> Any:
-        """Drive ``gen`` as psycopg does, and close the connection when its time is over."""
-        return super().wait(_within(gen, self.patience, self.pgconn), *args, **kwargs)
-
-
 def bound(connection: psycopg.Connection[Any], seconds: float) -> None:
-    """Give a connection that somebody else opened a deadline for each exchange."""
+    """Close ``connection`` when an exchange has had no answer for ``seconds``, and raise :class:`Unanswered`."""
     wait = connection.wait
 
-    def bounded(gen: Any, *args: Any, **kwargs: Any) -> Any:
-        return wait(_within(gen, seconds, connection.pgconn), *args, **kwargs)
+    def bounded(gen: Any, interval: float = _LOOK_SECONDS, timeout: float | None = None) -> Any:
+        if timeout is not None:
+            # psycopg's own: it waits for notifications, and no answer is no failure.
+            return wait(gen, interval, timeout)
+        try:
+            return wait(gen, interval, seconds)
+        except psycopg.errors._WaitTimeout:
+            connection.pgconn.finish()
+            raise Unanswered(f"the server has not answered for {seconds:g} s; its connection was closed") from None
 
     connection.wait = bounded  # type: ignore[method-assign]
-
-
-def _within(gen: Generator[Any, Any, _Answer], seconds: float, pgconn: Any) -> Generator[Any, Any, _Answer]:
-    until = monotonic() + seconds
-    try:
-        wanted = next(gen)
-        while True:
-            # Between two looks at the socket psycopg sends that nothing is ready.
-            ready = yield wanted
-            if not ready and monotonic() >= until:
-                pgconn.finish()
-                raise Unanswered(f"the server has not answered for {seconds:g} s; its connection was closed")
-            wanted = gen.send(ready)
-    except StopIteration as end:
-        answer: _Answer = end.value
-        return answer
 
 
 def connect(
@@ -103,8 +84,8 @@ def connect(
     threshold = connections[alias].settings_dict["OPTIONS"].get("prepare_threshold", 2)
     params["prepare_threshold"] = None if pooled else threshold
     params["application_name"] = name
-    connection = _Bounded.connect(**params, autocommit=True)
-    connection.patience = patience
+    connection = psycopg.connect(**params, autocommit=True)
+    bound(connection, patience)
     try:
         if not pooled:
             _configure(connection, settings)

@@ -6,6 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 from uuid import uuid4
 
+import psycopg
 from psycopg import sql
 
 from tests.ledger.host import connect
@@ -48,7 +49,12 @@ class Databases:
         with connect(self.server, "postgres") as connection:
             # A host's own test run that was refused leaves its test database behind.
             for each in (name, f"test_{name}"):
-                connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(each)))
+                drop = sql.SQL("DROP DATABASE IF EXISTS {}").format(sql.Identifier(each))
+                try:
+                    connection.execute(drop + sql.SQL(" WITH (FORCE)"))
+                except psycopg.errors.InsufficientPrivilege:
+                    # Before PostgreSQL 16 FORCE may not end an autovacuum worker; without it the server does so itself.
+                    connection.execute(drop)
         self._names.discard(name)
 
     def close(self) -> None:

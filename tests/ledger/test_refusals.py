@@ -76,7 +76,7 @@ def latin(host: Host) -> Iterator[Host]:
         )
     yield replace(host, database=name)
     with connect(host.server, "postgres") as connection:
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")  # type: ignore[arg-type]
+        connection.execute(f"DROP DATABASE {name}")  # type: ignore[arg-type]
 
 
 def test_a_database_that_cannot_hold_every_script(latin: Host) -> None:

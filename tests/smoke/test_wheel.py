@@ -65,7 +65,7 @@ def database() -> Iterator[dict[str, str]]:
         "PORT": str(parts.port or ""),
     }
     with psycopg.connect(address, autocommit=True) as connection:
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+        connection.execute(f"DROP DATABASE {name}")
 
 
 def test_the_wheel_serves_an_empty_project(tmp_path: Path, database: dict[str, str]) -> None:

@@ -23,7 +23,10 @@ def session() -> Iterator[Session]:
     session = Session("default", "test-hanging", {}, patience=0.3)
     yield session
     session.close()
-    ask("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'test-hanging'")
+    ask(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+        "WHERE application_name = 'test-hanging' AND datname = current_database()"
+    )
 
 
 def test_an_exchange_without_an_answer_ends_and_the_next_use_connects_anew(session: Session) -> None:
@@ -109,7 +112,8 @@ def test_a_handlers_exchange_has_a_deadline_and_the_next_one_connects_anew() -> 
         assert on_a_handlers_thread(hang) == (Unanswered, (1,))
     finally:
         ask(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%%sleep(60)' AND state = 'active'"
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE query LIKE '%%sleep(60)' AND state = 'active' AND datname = current_database()"
         )
 
 
