@@ -11,6 +11,7 @@ from time import monotonic
 from typing import Final
 
 from django.db import connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg import errors
 
 from better_compute import conf
@@ -20,7 +21,7 @@ from better_compute.contract.reconcilers import DONE, SYNC_AGAIN, BatchReconcile
 from better_compute.engine import backoff
 from better_compute.engine.contexts import BoundReconcileContext
 from better_compute.engine.holds import AnyAbort, Hold
-from better_compute.store import work
+from better_compute.store import health, work
 from better_compute.store.failures import describe_failure, trace_failure
 from better_compute.store.fence import Fence
 from better_compute.store.sql import SqlPort
@@ -242,14 +243,12 @@ def _describe(reconciler: Reconciler, what: str, error: BaseException) -> str:
     return text
 
 
-def _is_standby(connection: object) -> bool:
+def _is_standby(connection: BaseDatabaseWrapper) -> bool:
     """Tell a failover's read-only server from our own guard; a standby's connection is dropped."""
     try:
-        with connection.cursor() as cursor:  # type: ignore[attr-defined]
-            cursor.execute("SELECT pg_is_in_recovery()")
-            standby = bool(cursor.fetchone()[0])
+        standby = health.is_standby(connection.alias)
     except Exception:
         standby = True
     if standby:
-        connection.close()  # type: ignore[attr-defined]
+        connection.close()
     return standby

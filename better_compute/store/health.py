@@ -1,4 +1,4 @@
-"""What doctor reads of the store. Every statement is bounded, locks nothing and writes nothing."""
+"""What doctor and the probes read of the store. Every statement is bounded, locks nothing and writes nothing."""
 
 from __future__ import annotations
 
@@ -74,6 +74,8 @@ LIVE_ROLES = "SELECT DISTINCT role FROM compute_workers WHERE expires_at > compu
 ISOLATION = "SELECT current_setting('default_transaction_isolation')"
 
 STANDBY = "SELECT pg_is_in_recovery()"
+
+ANSWER = "SELECT 1"
 
 CLOCK = "SELECT statement_timestamp(), clock_offset FROM compute_clock"
 
@@ -229,3 +231,8 @@ def connection_budget(using: str) -> ConnectionBudget:
 def is_standby(using: str) -> bool:
     """Whether the server follows another one and takes no writes."""
     return bool(_rows(using, STANDBY)[0][0])
+
+
+def answer(using: str) -> None:
+    """Ask the server for nothing but an answer; a database error says why there is none."""
+    _rows(using, ANSWER)

@@ -114,6 +114,11 @@ def cut(connection: psycopg.Connection[Any]) -> None:
         peer.shutdown(socket.SHUT_RDWR)
 
 
+def terminate(cursor: Any, pid: int) -> None:
+    """Have the server end the session of backend ``pid``, as a failover does, and wait up to 5 s until it is gone."""
+    cursor.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
+
+
 def guard_thread(alias: str, settings: dict[str, str], patience: float = PATIENCE_SECONDS) -> None:
     """Make Django's connection to ``alias`` on this thread read-only outside fenced transactions, reopened or not.
 

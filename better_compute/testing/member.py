@@ -21,6 +21,7 @@ from better_compute.contract.reconcilers import Role
 from better_compute.engine.jobs import Job
 from better_compute.engine.membership import Membership
 from better_compute.engine.periodic import seed
+from better_compute.store import session
 from better_compute.store.session import Session, guard_thread
 from better_compute.testing.actor import Actor
 from better_compute.testing.faults import Point, watched
@@ -150,7 +151,7 @@ class SimulatedMember:
         """Have the server end the connection of the run that stands still, as a timeout or a failover does."""
         if self._handler_pid:
             with self._members.cursor() as cursor:
-                cursor.execute("SELECT pg_terminate_backend(%s, 5000)", [self._handler_pid])
+                session.terminate(cursor, self._handler_pid)
 
     def crash(self) -> None:
         """Die without a word: what was open rolls back, its row stays until it is buried."""

@@ -7,12 +7,12 @@ from functools import lru_cache
 from time import monotonic
 from typing import Final
 
-from django.db import Error as DatabaseProblem, connections
+from django.db import Error as DatabaseProblem
 
 from better_compute import conf, ledger
 from better_compute.contract.errors import ComputeError
 from better_compute.engine import runtime as worker
-from better_compute.store import overview
+from better_compute.store import health, overview
 
 #: How old an answer about pending migrations may be.
 PENDING_SECONDS: Final = 2
@@ -21,8 +21,8 @@ PENDING_SECONDS: Final = 2
 def database() -> str | None:
     """The database answers within the statement timeout."""
     try:
-        with overview.bounded(), connections[conf.current().database].cursor() as cursor:
-            cursor.execute("SELECT 1")
+        with overview.bounded():
+            health.answer(conf.current().database)
     except DatabaseProblem as problem:
         return f"the database does not answer ({type(problem).__name__})"
     return None
