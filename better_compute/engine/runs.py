@@ -177,7 +177,7 @@ def _run(
             started(())
         return batch
     for claimed, hold in claims:
-        if until is not None and batch.ran and monotonic() >= until:
+        if until is not None and monotonic() >= until and batch.ran:
             break
         if may_start(hold):
             started((claimed.key,))

@@ -164,8 +164,11 @@ class Turns:
         with self.dispatcher.changed:
             lane.looked_at = found.at
             more = lane.raise_floors(look, found) if raises and len(claimed) == len(found.claimed) else True
+            holds = {
+                shard: lane.membership.hold_for(lane.reconciler, shard) for shard in {each.shard for each in claimed}
+            }
             for each in claimed:
-                hold = lane.membership.hold_for(lane.reconciler, each.shard)
+                hold = holds[each.shard]
                 if hold is not None and each.key not in lane.running:
                     lane.running[each.key] = InFlight(each.id, hold.lease.name, found.at)
                     claims.append((each, hold))
