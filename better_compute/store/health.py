@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from django.db import connections
 
-from better_compute.store import presence, transaction
+from better_compute.store import overview, presence, transaction
 from better_compute.store.overview import CAP
 from better_compute.store.work import STUCK_ATTEMPTS
 
@@ -181,6 +181,7 @@ def _rows(using: str, sql: str, params: Any = None) -> list[tuple[Any, ...]]:
 
 def stuck(using: str) -> list[Stuck]:
     """Kinds with keys that keep failing; looks at the latest :data:`CAP` failures."""
+    overview.read_by_index(using)
     return [Stuck(*row) for row in _rows(using, STUCK, {"cap": CAP, "attempts": STUCK_ATTEMPTS})]
 
 

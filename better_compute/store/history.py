@@ -76,6 +76,7 @@ class History:
 def record(own: str) -> None:
     """Write down how deep every queue is now, but for the kind ``own``, and forget what is older than :data:`KEPT`."""
     alias = transaction.require_open("A sample of the queues")
+    overview.read_by_index(alias)
     with connections[alias].cursor() as cursor:
         cursor.execute(RECORD, {"cap": CAP, "own": own})
         cursor.execute(PURGE, [f"{KEPT.total_seconds()} s"])

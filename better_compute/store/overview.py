@@ -20,6 +20,10 @@ CAP: Final = 10_000
 #: The longest any statement of an operator's page may run, in milliseconds.
 STATEMENT_TIMEOUT_MS: Final = 5_000
 
+# What is counted to a LIMIT is to be read to it and no further. A bitmap reads all of its range before the first row
+# comes out, and a planner that takes a queue for shorter than the LIMIT prefers one: at 1,000,000 rows it read them all.
+BY_INDEX = "SET LOCAL enable_bitmapscan = off; SET LOCAL enable_seqscan = off; SET LOCAL jit = off"
+
 # A loose scan steps from one (kind, shard) to the next through the index on (kind, shard, not_before), so
 # its cost is the number of queues and not of rows. The inner LIMITs keep the planner from joining the table.
 DEPTH = """
@@ -36,40 +40,40 @@ WITH RECURSIVE clock AS MATERIALIZED (
   ) next
   WHERE step.n < 20000
 ), queue AS MATERIALIZED (
-  SELECT kind, shard FROM step
+  SELECT kind, array_agg(shard) AS shards FROM step GROUP BY kind
 ), failing AS MATERIALIZED (
   SELECT kind, count(*) AS n FROM (
     SELECT kind, attempts FROM compute_work WHERE last_error_at IS NOT NULL
     ORDER BY last_error_at DESC LIMIT %(cap)s + 1
   ) latest WHERE attempts > 0 GROUP BY kind
 )
-SELECT kinds.kind, due.n AS due, future.n AS future, COALESCE(failing.n, 0) AS failing, oldest.at AS oldest_due_at
-FROM (SELECT DISTINCT kind FROM queue) kinds
+SELECT queue.kind, due.n AS due, future.n AS future, COALESCE(failing.n, 0) AS failing, oldest.at AS oldest_due_at
+FROM queue
 CROSS JOIN LATERAL (
   SELECT count(*) AS n FROM (
-    SELECT 1 FROM queue q CROSS JOIN LATERAL (
+    SELECT 1 FROM unnest(queue.shards) AS held (shard) CROSS JOIN LATERAL (
       SELECT 1 FROM compute_work w
-      WHERE w.kind = q.kind AND w.shard = q.shard AND w.not_before <= (SELECT at FROM clock) LIMIT %(cap)s + 1
-    ) row WHERE q.kind = kinds.kind LIMIT %(cap)s + 1
+      WHERE w.kind = queue.kind AND w.shard = held.shard AND w.not_before <= (SELECT at FROM clock) LIMIT %(cap)s + 1
+    ) row LIMIT %(cap)s + 1
   ) counted
 ) due
 CROSS JOIN LATERAL (
   SELECT count(*) AS n FROM (
-    SELECT 1 FROM queue q CROSS JOIN LATERAL (
+    SELECT 1 FROM unnest(queue.shards) AS held (shard) CROSS JOIN LATERAL (
       SELECT 1 FROM compute_work w
-      WHERE w.kind = q.kind AND w.shard = q.shard AND w.not_before > (SELECT at FROM clock) LIMIT %(cap)s + 1
-    ) row WHERE q.kind = kinds.kind LIMIT %(cap)s + 1
+      WHERE w.kind = queue.kind AND w.shard = held.shard AND w.not_before > (SELECT at FROM clock) LIMIT %(cap)s + 1
+    ) row LIMIT %(cap)s + 1
   ) counted
 ) future
 CROSS JOIN LATERAL (
-  SELECT min(first.not_before) AS at FROM queue q CROSS JOIN LATERAL (
+  SELECT min(first.not_before) AS at FROM unnest(queue.shards) AS held (shard) CROSS JOIN LATERAL (
     SELECT w.not_before FROM compute_work w
-    WHERE w.kind = q.kind AND w.shard = q.shard AND w.not_before <= (SELECT at FROM clock)
+    WHERE w.kind = queue.kind AND w.shard = held.shard AND w.not_before <= (SELECT at FROM clock)
     ORDER BY w.not_before LIMIT 1
-  ) first WHERE q.kind = kinds.kind
+  ) first
 ) oldest
-LEFT JOIN failing ON failing.kind = kinds.kind
-ORDER BY kinds.kind
+LEFT JOIN failing ON failing.kind = queue.kind
+ORDER BY queue.kind
 """
 
 LEASES = """
@@ -208,6 +212,12 @@ def bounded(using: str | None = None) -> Iterator[None]:
         yield
 
 
+def read_by_index(using: str) -> None:
+    """Keep the planner to index scans until the open transaction ends, so that a LIMIT ends what is read."""
+    with connections[using].cursor() as cursor:
+        cursor.execute(BY_INDEX)
+
+
 _Row = TypeVar("_Row")
 
 
@@ -218,7 +228,8 @@ def _read(sql: str, row: type[_Row], **params: int) -> list[_Row]:
 
 
 def depth() -> list[KindDepth]:
-    """Every kind that has a row, in code-point order."""
+    """Every kind that has a row, in code-point order; wants an open transaction, as :func:`read_by_index` does."""
+    read_by_index(conf.current().database)
     return _read(DEPTH, KindDepth, cap=CAP)
 
 

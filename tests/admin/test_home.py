@@ -91,8 +91,8 @@ def test_home_reads_as_many_statements_for_much_as_for_nothing(
     with CaptureQueriesContext(connection) as full:
         get(admin_client)
 
-    # Ten parts, each within a savepoint; the bound; and the session's user.
-    assert len(empty) == len(full) == 10 * 3 + 3 + 2
+    # Ten parts, each within a savepoint; how the queues are read; the bound; and the session's user.
+    assert len(empty) == len(full) == 10 * 3 + 1 + 3 + 2
 
 
 def test_a_missing_table_is_a_finding_and_the_rest_is_shown(admin_client: Client) -> None:
