@@ -21,7 +21,7 @@ CAP: Final = 10_000
 STATEMENT_TIMEOUT_MS: Final = 5_000
 
 # What is counted to a LIMIT is to be read to it and no further. A bitmap reads all of its range before the first row
-# comes out, and a planner that takes a queue for shorter than the LIMIT prefers one: at 1,000,000 rows it read them all.
+# comes out, and a planner that takes a queue for shorter than the LIMIT prefers one: it read 1,000,000 keys.
 BY_INDEX = "SET LOCAL enable_bitmapscan = off; SET LOCAL enable_seqscan = off; SET LOCAL jit = off"
 
 # A loose scan steps from one (kind, shard) to the next through the index on (kind, shard, not_before), so

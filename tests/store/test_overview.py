@@ -52,7 +52,7 @@ def rows_read(ask: Callable[[], object], statement: str) -> int:
     return sum(read(plan["Plan"]))
 
 
-#: Of two kinds the due and the waiting keys, of all the failing ones, and an entry each for the queues and their oldest.
+#: Of two kinds the due and the waiting keys, of all the failing ones, and an entry for each queue and its oldest.
 DEPTH_READS = 5 * (CAP + 1) + 3 * (SHARDS + 1)
 
 
