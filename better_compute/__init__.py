@@ -82,7 +82,7 @@ if TYPE_CHECKING:
     from better_compute.engine.celery import install_celery as install_celery
     from better_compute.engine.request_log import RequestIdFilter as RequestIdFilter
     from better_compute.envelope.identity import session_principal as session_principal
-    from better_compute.envelope.router import ComputeRouter as ComputeRouter
+    from better_compute.envelope.router import ComputeRouter as ComputeRouter, bad_request as bad_request
     from better_compute.envelope.viewset import ComputeViewSet as ComputeViewSet
     from better_compute.facade import compute as compute
     from better_compute.store.clock import ComputeNow as ComputeNow
@@ -150,7 +150,7 @@ _HOME = {
     "better_compute.engine.celery": ("install_celery",),
     "better_compute.envelope.identity": ("session_principal",),
     "better_compute.engine.request_log": ("RequestIdFilter",),
-    "better_compute.envelope.router": ("ComputeRouter",),
+    "better_compute.envelope.router": ("ComputeRouter", "bad_request"),
     "better_compute.envelope.viewset": ("ComputeViewSet",),
     "better_compute.facade": ("compute",),
     "better_compute.store.clock": ("ComputeNow",),

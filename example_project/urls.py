@@ -5,7 +5,7 @@ from django.templatetags.static import static
 from django.urls import URLPattern, URLResolver, include, path
 from django.views.generic import RedirectView
 
-from better_compute import ComputeRouter
+from better_compute import ComputeRouter, bad_request
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", RedirectView.as_view(pattern_name="admin:index")),
@@ -15,3 +15,4 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("admin/", admin.site.urls),
     path("api/compute/", include(ComputeRouter().urls)),
 ]
+handler400 = bad_request

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import django.db
 import msgspec
-from django.core.exceptions import SuspiciousOperation
+from django.core.exceptions import BadRequest, DisallowedHost, SuspiciousOperation
 
 from better_compute.contract.errors import ComputeError, ErrorCode, shown
 from better_compute.store.failures import trace_failure
@@ -95,7 +95,13 @@ def refusal(
         if error.code in (ErrorCode.INTERNAL_ERROR, ErrorCode.INVALID_CONFIG):
             _log.error("Call %s failed: %s", request_id, error)
         return error
-    if isinstance(error, SuspiciousOperation):
+    if isinstance(error, DisallowedHost):
+        return ComputeError(
+            ErrorCode.INVALID_INPUT,
+            "The Host header names no host that this server answers for.",
+            mend="Call an address whose host stands in the server's ALLOWED_HOSTS.",
+        )
+    if isinstance(error, SuspiciousOperation | BadRequest):
         return ComputeError(
             ErrorCode.INVALID_INPUT,
             f"The request is refused by Django: {type(error).__name__}.",

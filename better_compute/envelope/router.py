@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from django.db import connections, transaction
 from django.http import HttpRequest, HttpResponseBase
-from django.urls import URLPattern, path, re_path
+from django.urls import Resolver404, URLPattern, path, re_path, resolve
+from django.views import defaults
 from django.views.decorators.csrf import csrf_exempt
 
 from better_compute import registry
@@ -49,7 +50,9 @@ class ComputeRouter:
     def urls(self) -> list[URLPattern]:
         """The patterns to include."""
         # The first pattern answers everything, a line break included; the named ones are only ever reversed.
-        everything = re_path(r"^(?P<route>(?s:.*))\Z", _outermost(self._dispatch))
+        dispatch: Any = _outermost(self._dispatch)
+        dispatch.refuses_as_problem = True
+        everything = re_path(r"^(?P<route>(?s:.*))\Z", dispatch)
         named = [path(route, view, name=route.replace("/", ".")) for route, view in self._views.items()]
         return [everything, *named]
 
@@ -71,6 +74,25 @@ class ComputeRouter:
                 ),
             )
         return view(request)
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponseBase:
+    """``handler400`` of a host: what is refused before it reaches a call, as a bad Host header, is a problem too.
+
+    ::
+
+        from better_compute import ComputeRouter, bad_request as handler400
+
+    Django looks for the name in the root URL configuration, and shows a page of its own instead while DEBUG is on.
+    Outside of the router's prefix its own answer stands.
+    """
+    try:
+        view = resolve(request.path_info).func
+    except Resolver404:
+        view = defaults.bad_request
+    if getattr(view, "refuses_as_problem", False):
+        return http.refuse(request, exception)
+    return defaults.bad_request(request, exception)
 
 
 def _view(spec: MethodSpec) -> View:

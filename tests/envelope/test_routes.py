@@ -120,3 +120,25 @@ def test_the_accept_header_changes_nothing(caller: Caller) -> None:
     assert response.status_code == 400
     response = caller.get("plugins/acme/widgets/count?tenantId=t1", Accept="text/html")
     assert response["Content-Type"] == "application/json"
+
+
+@override_settings(ROOT_URLCONF="example_project.urls")
+@pytest.mark.parametrize("path", ["plugins/acme/widgets/poke", "openapi.json", "no/such/method"])
+def test_a_host_that_is_not_served_is_a_problem_document(caller: Caller, path: str) -> None:
+    answer = caller.post(path, {}, Host="elsewhere.example")
+    problem = answer.json()
+    assert answer.status_code == problem["status"] == 400
+    assert answer["Content-Type"] == "application/problem+json"
+    assert answer["X-Request-Id"] == problem["instance"]
+    assert (problem["code"], problem["detail"], problem["mend"]) == (
+        "INVALID_INPUT",
+        "The Host header names no host that this server answers for.",
+        "Call an address whose host stands in the server's ALLOWED_HOSTS.",
+    )
+
+
+@override_settings(ROOT_URLCONF="example_project.urls")
+@pytest.mark.parametrize("path", ["/admin/", "/nowhere"])
+def test_a_host_that_is_not_served_is_djangos_page_elsewhere(client: Client, path: str) -> None:
+    answer = client.get(path, headers={"Host": "elsewhere.example"})
+    assert (answer.status_code, answer["Content-Type"]) == (400, "text/html; charset=utf-8")
