@@ -17,7 +17,7 @@ from better_compute.engine import turns
 from better_compute.engine.runtime import Runtime
 from better_compute.engine.shards import SHARDS
 from better_compute.store import passes
-from better_compute.store.passes import NO_FLOOR, Look
+from better_compute.store.claims import NO_FLOOR, Look
 from better_compute.store.session import connect
 
 PARKED = 100_000
@@ -88,8 +88,6 @@ def timed() -> Iterator[list[float]]:
     original = vars(turns)["passes"]
 
     class Watched:
-        Look = passes.Look
-        Found = passes.Found
         claim_noted = staticmethod(watched(passes.claim_noted))
         finish_and_claim = staticmethod(watched(passes.finish_and_claim))
 

@@ -14,7 +14,7 @@ from benchmarks.harness import Contest, Figure, Group
 from benchmarks.peers import bare_psycopg, celery_per_key, pgqueuer
 from benchmarks.peers.bare_psycopg import Holder
 from better_compute.engine.runtime import Runtime
-from better_compute.store.work import Claimed
+from better_compute.store.claims import Claimed
 
 KEYS = 6_000
 WRITES = 400

@@ -22,7 +22,7 @@ from better_compute.contract.errors import ComputeError
 from better_compute.envelope.api import Api
 from better_compute.envelope.identity import session_principal
 from better_compute.models import Pause
-from better_compute.store import leases
+from better_compute.store.members import live_members
 
 _WORDS = {"kind": "reconciler", "member": "worker"}
 
@@ -152,6 +152,6 @@ class PauseAdmin(ReadOnlyAdmin):
 def _scopes(chosen: str) -> list[str]:
     """What may be paused, and what was asked for, so that a refusal is the envelope's."""
     with connections[conf.current().database].cursor() as cursor:
-        members = [member.id for member in leases.live_members(cursor)]
+        members = [member.id for member in live_members(cursor)]
     scopes = [f"kind:{kind}" for kind in hosted_kinds()] + [f"member:{member}" for member in members]
     return [*scopes, chosen] if chosen and chosen not in scopes else scopes

@@ -23,9 +23,9 @@ from better_compute.contract.reconcilers import BatchReconciler, Reconciler
 from better_compute.engine.holds import Floor, Hold
 from better_compute.engine.membership import Membership
 from better_compute.engine.shards import UNSHARDED
-from better_compute.store.passes import NO_FLOOR, Found, Look, Noted
+from better_compute.store.claims import NO_FLOOR, Claimed, Look
+from better_compute.store.passes import Found, Noted
 from better_compute.store.wakeups import Pair
-from better_compute.store.work import Claimed
 
 _spread: Final = secrets.SystemRandom()
 

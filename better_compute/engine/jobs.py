@@ -15,7 +15,7 @@ from better_compute.engine import runs
 from better_compute.engine.membership import Membership
 from better_compute.engine.periodic import seed
 from better_compute.engine.shards import UNSHARDED
-from better_compute.store import work
+from better_compute.store import claims
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Job:
         ``cursor`` is for the queue; a run uses the thread's own connection. Returns how many keys ran.
         """
         holds = {UNSHARDED if hold.shard is None else hold.shard: hold for hold in member.holds_of(self.reconciler)}
-        claimed = work.claim(cursor, self.reconciler.name, sorted(holds), running=[], limit=limit, per_shard=limit)
+        claimed = claims.claim(cursor, self.reconciler.name, sorted(holds), running=[], limit=limit, per_shard=limit)
         batch = runs.run_keys(
             self.spec,
             self.reconciler,

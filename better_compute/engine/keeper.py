@@ -20,7 +20,7 @@ from better_compute.engine.membership import Membership
 from better_compute.engine.metrics import metrics
 from better_compute.engine.periodic import seed
 from better_compute.store.failures import describe_failure, trace_failure
-from better_compute.store.leases import MEMBERS_CHANNEL
+from better_compute.store.members import MEMBERS_CHANNEL
 from better_compute.store.session import Session
 from better_compute.store.wakeups import notify
 

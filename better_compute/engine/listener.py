@@ -17,7 +17,7 @@ import psycopg
 
 from better_compute.store import wakeups
 from better_compute.store.failures import describe_failure, trace_failure
-from better_compute.store.leases import MEMBERS_CHANNEL
+from better_compute.store.members import MEMBERS_CHANNEL
 from better_compute.store.session import connect, cut
 from better_compute.store.wakeups import WORK_CHANNEL, Pair
 

@@ -21,7 +21,8 @@ from better_compute.engine.holds import Hold
 from better_compute.engine.periodic import declared
 from better_compute.engine.rendezvous import assign, prefer
 from better_compute.engine.shards import SHARDS
-from better_compute.store import leases
+from better_compute.store import leases, members, pauses
+from better_compute.store.members import Member
 
 #: Among a member's kinds: it runs a sharded reconciler, so it takes part in sharing the shards.
 SHARED: Final = "shard:*"
@@ -101,12 +102,12 @@ class Membership:
         self.distrust()
         self.holds.clear()
         if self.id:
-            leases.leave(cursor, self.id)
+            members.leave(cursor, self.id)
             self.id = ""
         fresh = self.fresh_id()
         id = fresh if self.role == "controllers" else f"{self.role}/{fresh}"
         sent = self.clock()
-        leases.register(
+        members.register(
             cursor,
             id=id,
             role=self.role,
@@ -127,7 +128,7 @@ class Membership:
         False when this member is dead: it must stop its runs and join anew.
         """
         sent = self.clock()
-        if not leases.renew(cursor, self.id, self.settings.ttl_ms, pooled=self.settings.pooled):
+        if not members.renew(cursor, self.id, self.settings.ttl_ms, pooled=self.settings.pooled):
             self.distrust()
             return False
         self._agree(leases.held_by(cursor, self.id))
@@ -147,26 +148,26 @@ class Membership:
         """
         # A little more than one beat, so that a renewal under way is no missed one.
         beat_ms = round(self.settings.tick_ms * 1.1)
-        return leases.bury(cursor, {self.id, *own}, ttl_ms=self.settings.ttl_ms, beat_ms=beat_ms)
+        return members.bury(cursor, {self.id, *own}, ttl_ms=self.settings.ttl_ms, beat_ms=beat_ms)
 
     def balance(self, cursor: Any, running: Callable[[str], bool] = lambda lease: False) -> bool:
         """Give back what others should hold and take what this member should; True when anything changed.
 
         ``running`` tells whether a key runs under a lease: such a lease starts no more and goes later.
         """
-        self.paused = leases.paused(cursor)
-        members = leases.live_members(cursor)
-        self.crowd = frozenset(member.id for member in members)
-        wanted = self.wanted(members)
+        self.paused = pauses.scopes(cursor)
+        live = members.live_members(cursor)
+        self.crowd = frozenset(member.id for member in live)
+        wanted = self.wanted(live)
         for name, hold in self.holds.items():
             hold.leaving = name not in wanted
         given = self.give_back(cursor, [name for name, hold in self.holds.items() if hold.leaving], running)
         taken = self.take(cursor, [name for name in wanted if name not in self.holds])
         return bool(given or taken)
 
-    def wanted(self, members: Iterable[leases.Member]) -> set[str]:
+    def wanted(self, live: Iterable[Member]) -> set[str]:
         """The leases this member should hold, of the members that live; every member computes the same."""
-        peers = [member for member in members if member.role == self.role and not member.draining]
+        peers = [member for member in live if member.role == self.role and not member.draining]
         names: set[str] = set()
         if self.sharded:
             sharers = [member.id for member in peers if SHARED in member.kinds]
@@ -207,7 +208,7 @@ class Membership:
         self._takes = False
         drains = self._drained != self.id
         if drains:
-            leases.drain(cursor, self.id)
+            members.drain(cursor, self.id)
             self._drained = self.id
         for hold in self.holds.values():
             hold.leaving = True
@@ -217,7 +218,7 @@ class Membership:
     def leave(self, cursor: Any) -> None:
         """Give back everything and end the membership."""
         leases.release(cursor, self.id, list(self.holds))
-        leases.leave(cursor, self.id)
+        members.leave(cursor, self.id)
         self.distrust()
         self.holds.clear()
 

@@ -11,7 +11,7 @@ from django.db import connections
 from better_compute import conf, registry
 from better_compute.contract.errors import ComputeError, ErrorCode
 from better_compute.store import pauses
-from better_compute.store.leases import MEMBERS_CHANNEL, live_members
+from better_compute.store.members import MEMBERS_CHANNEL, live_members
 from better_compute.store.transaction import transaction
 from better_compute.store.wakeups import notify
 

@@ -8,25 +8,25 @@ from typing import Any
 from better_compute.contract.durations import milliseconds
 from better_compute.contract.reconcilers import Reconciler
 from better_compute.engine.shards import shard_for
-from better_compute.store import work
+from better_compute.store import periodic, work
 
 
 def declared(reconcilers: Iterable[Reconciler]) -> list[str]:
     """How a member's row says which periodic keys ``reconcilers`` have."""
-    return [work.declared(each.name, key.key) for each in reconcilers for key in each.periodic]
+    return [periodic.declared(each.name, key.key) for each in reconcilers for key in each.periodic]
 
 
 def seed(cursor: Any, reconcilers: Iterable[Reconciler]) -> None:
     """Make every periodic key of ``reconcilers`` exist, due at once the first time; queued ones keep their time."""
     hosted = list(reconcilers)
     every = {(each.name, key.key): milliseconds(key.every) for each in hosted for key in each.periodic}
-    work.seed_periodic(cursor, _rows(hosted), every)
+    periodic.seed(cursor, _rows(hosted), every)
 
 
 def drop(cursor: Any, reconcilers: Iterable[Reconciler]) -> None:
     """Let keys that ``reconcilers`` had in an earlier release end, once none of its workers lives."""
     hosted = list(reconcilers)
-    work.drop_periodic(cursor, [each.name for each in hosted], _rows(hosted))
+    periodic.drop(cursor, [each.name for each in hosted], _rows(hosted))
 
 
 def _rows(reconcilers: Iterable[Reconciler]) -> list[work.WorkRow]:

@@ -21,11 +21,12 @@ from better_compute.contract.reconcilers import DONE, SYNC_AGAIN, BatchReconcile
 from better_compute.engine import backoff
 from better_compute.engine.contexts import BoundReconcileContext
 from better_compute.engine.holds import AnyAbort, Hold
-from better_compute.store import health, work
+from better_compute.store import ends, health
+from better_compute.store.claims import Claimed
+from better_compute.store.ends import Ended
 from better_compute.store.failures import describe_failure, trace_failure
 from better_compute.store.fence import Fence
 from better_compute.store.sql import SqlPort
-from better_compute.store.work import Claimed, Ended
 
 log: Final = logging.getLogger(__name__)
 
@@ -100,17 +101,17 @@ class Batch:
         With each comes for how many seconds at least it is to be left alone. A failure waits as long as an enqueue
         would have to: whoever holds its row may be about to mend it.
         """
-        left = self.forgive(cursor, member, work.finish_done(cursor, member, self.kind, self.done))
-        stayed = work.finish_stay(cursor, member, self.kind, self.stay)
+        left = self.forgive(cursor, member, ends.finish_done(cursor, member, self.kind, self.done))
+        stayed = ends.finish_stay(cursor, member, self.kind, self.stay)
         left.update((run.claimed.key, 0.0) for run in self.stay if run.claimed.key not in stayed)
-        failed = work.finish_failed(cursor, member, self.kind, self.failed)
+        failed = ends.finish_failed(cursor, member, self.kind, self.failed)
         left.update((run.claimed.key, run.floor_ms / 1_000) for run in self.failed if run.claimed.key not in failed)
         return left
 
     def forgive(self, cursor: object, member: str, deleted: Collection[str]) -> dict[str, float]:
         """Forget the failures of keys that answered DONE and were not deleted; returns those keys, as :meth:`write`."""
         left = [run for run in self.done if run.claimed.key not in deleted]
-        work.finish_stay(cursor, member, self.kind, [run for run in left if run.claimed.attempts])
+        ends.finish_stay(cursor, member, self.kind, [run for run in left if run.claimed.attempts])
         return {run.claimed.key: 0.0 for run in left}
 
 

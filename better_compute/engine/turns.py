@@ -20,9 +20,10 @@ from better_compute.engine.dispatch import TURN_SECONDS, Dispatcher, InFlight, L
 from better_compute.engine.holds import Hold
 from better_compute.engine.metrics import metrics
 from better_compute.engine.shards import UNSHARDED
-from better_compute.store import leases, passes, work
+from better_compute.store import members, passes, work
+from better_compute.store.claims import Claimed, Look
+from better_compute.store.passes import Found
 from better_compute.store.session import Session
-from better_compute.store.work import Claimed
 
 log: Final = logging.getLogger(__name__)
 
@@ -154,7 +155,7 @@ class Turns:
             self._release(lane, ran, left)
         return claims, more
 
-    def _take(self, lane: Lane, look: passes.Look, found: passes.Found, *, raises: bool) -> tuple[list[Claim], bool]:
+    def _take(self, lane: Lane, look: Look, found: Found, *, raises: bool) -> tuple[list[Claim], bool]:
         """Mark what was found as running; suspects alone, so that no other key can be taken for the culprit."""
         claimed = found.claimed
         if claimed and not found.noted:
@@ -190,7 +191,7 @@ class Turns:
         """Note what runs, on a cursor of the queue; whether that is anything."""
         with self.dispatcher.changed:
             running = self.dispatcher.noted_of(lane.membership)
-        leases.note_running(cursor, lane.membership.id, running)
+        members.note_running(cursor, lane.membership.id, running)
         return bool(running)
 
     def _release(self, lane: Lane, claims: Sequence[Claim], left: Sequence[Claim]) -> None:

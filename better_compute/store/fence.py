@@ -14,8 +14,9 @@ from psycopg import errors, generators, sql
 from psycopg.pq import ExecStatus
 
 from better_compute import conf
+from better_compute.contract.errors import LeaseLost
 from better_compute.contract.ports import LeaseInfo
-from better_compute.store import leases, mark
+from better_compute.store import arrays, mark
 
 #: Set on a connection whose session is read-only outside fenced transactions (``store.session``).
 READ_ONLY_SESSION: Final = "_compute_read_only_session"
@@ -25,13 +26,76 @@ PREPARED: Final = "_compute_fence_prepared"
 #: On a connection through a pooler: what a fenced transaction sets for itself, by name.
 LOCAL_SETTINGS: Final = "_compute_local_settings"
 
+# KEY SHARE: renewing the member never waits for it, taking the lease always does.
+ONE: Final = """
+SELECT 1 FROM compute_leases lease JOIN compute_workers member ON member.id = lease.holder
+WHERE lease.name = %s AND lease.holder = %s AND lease.epoch = %s AND member.expires_at > compute_now()
+FOR KEY SHARE OF lease
+"""
+
+# Several leases at once, for run_many: one row each, locked in name order.
+ALL: Final = """
+SELECT 1 FROM unnest(%(names)s::text[], %(holders)s::text[], %(epochs)s::bigint[]) AS wanted (name, holder, epoch)
+JOIN compute_leases lease
+  ON lease.name = wanted.name AND lease.holder = wanted.holder AND lease.epoch = wanted.epoch
+JOIN compute_workers member ON member.id = lease.holder
+WHERE member.expires_at > (SELECT compute_now())
+ORDER BY lease.name
+FOR KEY SHARE OF lease
+"""
+
 _NAME: Final = "compute_fence"
-_PREPARE: Final = f"PREPARE {_NAME} (text, text, bigint) AS {leases.FENCE.replace('%s', '${}').format(1, 2, 3)}"
+_PREPARE: Final = f"PREPARE {_NAME} (text, text, bigint) AS {ONE.replace('%s', '${}').format(1, 2, 3)}"
 
 
 def prepare(session: Any) -> None:
     """Have a new session keep the plan of the fence; not for one that a pooler shares between clients."""
     session.execute(_PREPARE)
+
+
+def require(cursor: Any, lease: LeaseInfo) -> None:
+    """Make the open transaction one that can commit only under ``lease``.
+
+    Raises
+    ------
+    LeaseLost
+        When the lease has another holder or epoch, or the member's time is over.
+    """
+    cursor.execute(ONE, [lease.name, lease.holder, lease.epoch])
+    if cursor.fetchone() is None:
+        raise _lost([lease])
+
+
+def require_all(cursor: Any, wanted: Sequence[LeaseInfo]) -> None:
+    """Fence several leases: :class:`LeaseLost` when one of them is gone."""
+    if len(wanted) == 1:
+        require(cursor, wanted[0])
+        return
+    cursor.execute(ALL, _columns(wanted))
+    if len(cursor.fetchall()) != len(wanted):
+        raise _lost(wanted)
+
+
+def _all_of(wanted: Sequence[LeaseInfo]) -> sql.Composable:
+    """The statement that fences several leases, with its values in it; it returns a row for each that is held."""
+    text = ALL.replace("%(", "{").replace(")s", "}")
+    return sql.SQL(text).format(**{name: sql.Literal(values) for name, values in _columns(wanted).items()})
+
+
+def _lost(wanted: Sequence[LeaseInfo]) -> LeaseLost:
+    """What a fence of ``wanted`` raises when one of them is gone."""
+    first = wanted[0]
+    if len(wanted) == 1:
+        return LeaseLost(f"{first.name} at epoch {first.epoch} is no longer held by {first.holder}.")
+    return LeaseLost(f"One of {len(wanted)} leases, {first.name} and others, is no longer held.")
+
+
+def _columns(wanted: Sequence[LeaseInfo]) -> dict[str, str]:
+    return {
+        "names": arrays.texts([lease.name for lease in wanted]),
+        "holders": arrays.texts([lease.holder for lease in wanted]),
+        "epochs": arrays.integers([lease.epoch for lease in wanted]),
+    }
 
 
 class Fence:
@@ -52,7 +116,7 @@ class Fence:
         """
         with connections[conf.current().database].cursor() as cursor:
             cursor.execute(mark.SET_LOCAL)
-            leases.fence_all(cursor, self.held)
+            require_all(cursor, self.held)
 
     def opens(self, connection: Any) -> bool:
         """Whether :meth:`open` can begin the transaction of a Django connection that is about to begin one."""
@@ -79,16 +143,16 @@ class Fence:
             if result.status != ExecStatus.TUPLES_OK:
                 raise errors.error_from_result(result, encoding=session.info.encoding)
         if result.ntuples != len(self.held):
-            raise leases.lost(self.held)
+            raise _lost(self.held)
 
     def _statement(self, prepared: bool, local: Mapping[str, str]) -> sql.Composable:
         begin: sql.Composable = sql.SQL(f"BEGIN READ WRITE; {mark.SET_LOCAL}; ")
         for name, value in local.items():
             begin += sql.SQL("SET LOCAL {} = {}; ").format(sql.Identifier(name), sql.Literal(value))
         if len(self.held) > 1:
-            return begin + leases.fence_all_of(self.held)
+            return begin + _all_of(self.held)
         [lease] = self.held
         values = [sql.Literal(lease.name), sql.Literal(lease.holder), sql.Literal(lease.epoch)]
         if prepared:
             return begin + sql.SQL("EXECUTE {} ({})").format(sql.Identifier(_NAME), sql.SQL(", ").join(values))
-        return begin + sql.SQL(leases.FENCE.replace("%s", "{}")).format(*values)
+        return begin + sql.SQL(ONE.replace("%s", "{}")).format(*values)

@@ -13,6 +13,8 @@ ON CONFLICT (scope) DO UPDATE SET reason = EXCLUDED.reason, paused_by = EXCLUDED
 
 RESUME = "DELETE FROM compute_pauses WHERE scope = %s"
 
+SCOPES = "SELECT scope FROM compute_pauses"
+
 LISTED = "SELECT scope, reason, paused_by, paused_at FROM compute_pauses ORDER BY scope"
 
 
@@ -41,3 +43,9 @@ def listed(cursor: Any) -> list[Pause]:
     """Everything that is paused, by scope."""
     cursor.execute(LISTED)
     return [Pause(*row) for row in cursor.fetchall()]
+
+
+def scopes(cursor: Any) -> frozenset[str]:
+    """What is paused, as :class:`Pause` names it."""
+    cursor.execute(SCOPES)
+    return frozenset(scope for (scope,) in cursor.fetchall())

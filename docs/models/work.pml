@@ -1,10 +1,11 @@
 /*
  * Enqueue, claim, finish, takeover and fence, for one key and its lease, two members and one enqueuer.
  *
- * An inline bears the name of the function it stands for: enqueue, claim and finish_done in store/work.py; join,
- * bury, acquire, release and fence in store/leases.py and engine/membership.py. One atomic block is one statement
- * at READ COMMITTED, or the COMMIT of a transaction: PostgreSQL lets nobody see less. Row locks are modelled
- * where another statement meets them: the fence's FOR KEY SHARE, and the row that an open enqueue holds.
+ * An inline bears the name of the function it stands for: enqueue in store/transaction.py, claim in store/claims.py,
+ * finish_done in store/ends.py, join in engine/membership.py, bury in store/members.py, acquire and release in
+ * store/leases.py, require in store/fence.py. One atomic block is one statement at READ COMMITTED, or the COMMIT of a
+ * transaction: PostgreSQL lets nobody see less. Row locks are modelled where another statement meets them: the
+ * fence's FOR KEY SHARE, and the row that an open enqueue holds.
  *
  * Three properties, asserted wherever they could break:
  *   no lost wake-up    a committed enqueue that no committed run has seen stands in the queue
@@ -121,7 +122,7 @@ inline claim() {
 }
 
 /* The first statement of the run's transaction. */
-inline fence(me) {
+inline require(me) {
   atomic {
     if
     :: fence_holds(me) ->
@@ -168,7 +169,7 @@ proctype member(byte me) {
   :: bury(1 - me)
   :: claim();
      /* It believes that it holds the lease: nobody asks whether that is still true until the fence does. */
-     fence(me);
+     require(me);
      if
      :: fenced ->
         saw = want;

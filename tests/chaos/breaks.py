@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from better_compute.store import fence, leases, passes, work
+from better_compute.store import ends, fence, leases, passes
 
 GENERATION = " AND queued.generation = ran.generation"
 INCARNATION = " AND queued.id = ran.id"
 FENCE_LOCK = "\nFOR KEY SHARE OF lease"
 TAKEN_LOCK = "FOR UPDATE OF lease SKIP LOCKED"
-FINISHES = ((work, "FINISH_DONE"), (passes, "FINISH_AND_CLAIM"))
-FENCES = ((leases, "FENCE"), (leases, "FENCE_ALL"), (fence, "_PREPARE"))
+FINISHES = ((ends, "FINISH_DONE"), (passes, "FINISH_AND_CLAIM"))
+FENCES = ((fence, "ONE"), (fence, "ALL"), (fence, "_PREPARE"))
 UNIQUE_INDEX = "compute_leases_name_epoch_key"
 
 

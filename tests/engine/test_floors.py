@@ -24,10 +24,12 @@ from better_compute.engine.holds import Hold
 from better_compute.engine.membership import Membership
 from better_compute.engine.shards import shard_of
 from better_compute.engine.turns import Turns
-from better_compute.store import passes, work
-from better_compute.store.passes import NO_FLOOR, Found
+from better_compute.store import ends, passes, work
+from better_compute.store.claims import NO_FLOOR, Claimed
+from better_compute.store.ends import Ended
+from better_compute.store.passes import Found
 from better_compute.store.session import Session
-from better_compute.store.work import Claimed, Ended, WorkRow
+from better_compute.store.work import WorkRow
 
 from .conftest import ask
 
@@ -75,7 +77,7 @@ class Passes:
     def finish(self, claims: Sequence[Claimed]) -> list[str]:
         """Finish keys; those that stay pull the floor back, as a turn has them do. Returns which those are."""
         ended = [Ended(each, self.hold(each).lease.name, self.hold(each).lease.epoch) for each in claims]
-        deleted = work.finish_done(self.cursor, self.member.id, KIND, ended)
+        deleted = ends.finish_done(self.cursor, self.member.id, KIND, ended)
         left = [each for each in claims if each.key not in deleted]
         self.lane.pull_floors((each, self.hold(each)) for each in left)
         return [each.key for each in left]

@@ -16,7 +16,7 @@ from better_compute.contract.ports import ReconcileContext
 from better_compute.contract.reconcilers import DONE, SYNC_AGAIN, BatchReconciler, Outcome, Periodic, Reconciler
 from better_compute.engine.contexts import WorkPort
 from better_compute.engine.jobs import Jobs
-from better_compute.store import leases
+from better_compute.store import leases, members
 from better_compute.store.transaction import transaction
 from better_compute.testing import advance_clock
 
@@ -242,13 +242,13 @@ def test_a_delayed_key_waits() -> None:
 def test_it_leaves_no_member_and_no_lease() -> None:
     Jobs()["t.sharded"].tick()
     with connection.cursor() as cursor:
-        assert leases.live_members(cursor) == []
+        assert members.live_members(cursor) == []
         assert leases.held(cursor) == {}
 
 
 def test_a_live_holder_is_a_conflict() -> None:
     with connection.cursor() as cursor:
-        leases.register(cursor, id="w", role="controllers", host="h", pid=1, ttl_ms=9_000, connections=1, kinds=[])
+        members.register(cursor, id="w", role="controllers", host="h", pid=1, ttl_ms=9_000, connections=1, kinds=[])
         leases.ensure(cursor, ["singleton:t.steps"])
         leases.acquire(cursor, "w", ["singleton:t.steps"])
     with pytest.raises(ComputeError, match=r"A live worker holds the lease of 't\.steps'"):

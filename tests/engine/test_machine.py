@@ -23,10 +23,12 @@ from hypothesis.stateful import (
 
 from better_compute.contract.errors import LeaseLost
 from better_compute.contract.ports import LeaseInfo
-from better_compute.store import leases, work
+from better_compute.store import claims, ends, fence, leases, members, work
+from better_compute.store.claims import Claimed
+from better_compute.store.ends import Ended
 from better_compute.store.passes import Noted
 from better_compute.store.session import connect
-from better_compute.store.work import Claimed, Ended, WorkRow
+from better_compute.store.work import WorkRow
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -89,16 +91,16 @@ class Queue(RuleBasedStateMachine):
     def take_over(self, who: int, answered: bool) -> None:
         """The other one is taken for dead, which it may never learn; nor may this one that it took the lease."""
         member, other = self.members[who], self.members[1 - who]
-        if not member.id or not leases.renew(self.cursor, member.id, 60_000):
+        if not member.id or not members.renew(self.cursor, member.id, 60_000):
             member.id = str(uuid4())
-            leases.register(
+            members.register(
                 self.cursor, id=member.id, role="controllers", host="h", pid=1, ttl_ms=60_000, connections=1, kinds=()
             )
         if other.id:
             ran = Noted(KIND, [claimed.key for claimed in other.claims], [claimed.id for claimed in other.claims])
-            leases.note_running(self.cursor, other.id, [ran])
+            members.note_running(self.cursor, other.id, [ran])
             self.cursor.execute("UPDATE compute_workers SET expires_at = compute_now() WHERE id = %s", [other.id])
-        leases.bury(self.cursor, [member.id], ttl_ms=60_000, beat_ms=6_600)
+        members.bury(self.cursor, [member.id], ttl_ms=60_000, beat_ms=6_600)
         taken = leases.acquire(self.cursor, member.id, [LEASE])
         if taken and answered:
             member.epoch = taken[LEASE]
@@ -113,7 +115,7 @@ class Queue(RuleBasedStateMachine):
     def beat(self, who: int) -> None:
         """A member that beats knows afterwards what it holds, whatever it was told before."""
         member = self.members[who]
-        if leases.renew(self.cursor, member.id, 60_000):
+        if members.renew(self.cursor, member.id, 60_000):
             member.epoch = leases.held_by(self.cursor, member.id).get(LEASE, 0)
             held = leases.held(self.cursor).get(LEASE)
             assert (held == (member.id, member.epoch)) == (member.epoch > 0)
@@ -123,7 +125,7 @@ class Queue(RuleBasedStateMachine):
     def claim(self, who: int, limit: int) -> None:
         member = self.members[who]
         running = [claimed.key for claimed in (*member.claims, *member.ran)]
-        member.claims += work.claim(self.cursor, KIND, [-1], running=running, limit=limit, per_shard=limit)
+        member.claims += claims.claim(self.cursor, KIND, [-1], running=running, limit=limit, per_shard=limit)
 
     @precondition(lambda self: any(member.claims for member in self.members))
     @rule(who=st.sampled_from((0, 1)))
@@ -134,7 +136,7 @@ class Queue(RuleBasedStateMachine):
         claimed = member.claims.pop(0)
         try:
             with self.connection.transaction():
-                leases.fence(self.cursor, LeaseInfo(LEASE, member.id, member.epoch))
+                fence.require(self.cursor, LeaseInfo(LEASE, member.id, member.epoch))
         except LeaseLost:
             assert leases.held(self.cursor).get(LEASE) != (member.id, member.epoch) or not self.alive(member)
             return
@@ -147,7 +149,7 @@ class Queue(RuleBasedStateMachine):
         member = self.members[who]
         runs = [Ended(claimed, LEASE, member.epoch, error="no") for claimed in member.ran]
         member.ran.clear()
-        write = {"done": work.finish_done, "stay": work.finish_stay, "failed": work.finish_failed}[how]
+        write = {"done": ends.finish_done, "stay": ends.finish_stay, "failed": ends.finish_failed}[how]
         write(self.cursor, member.id, KIND, runs)
 
     @rule(who=st.sampled_from((0, 1)), dirty=st.booleans(), how=st.sampled_from(("done", "stay", "failed")))
@@ -161,7 +163,7 @@ class Queue(RuleBasedStateMachine):
         self.finish(who, how)
 
     def alive(self, member: Process) -> bool:
-        return any(live.id == member.id for live in leases.live_members(self.cursor))
+        return any(live.id == member.id for live in members.live_members(self.cursor))
 
     @invariant()
     def no_wake_up_is_lost(self) -> None:
@@ -185,9 +187,9 @@ def test_no_order_of_events_loses_a_wake_up() -> None:
 
 
 def test_the_machine_finds_what_is_lost_without_the_generation(monkeypatch: pytest.MonkeyPatch) -> None:
-    sql = work.FINISH_DONE.replace(" AND queued.generation = ran.generation", "")
-    assert sql != work.FINISH_DONE
-    monkeypatch.setattr(work, "FINISH_DONE", sql)
+    sql = ends.FINISH_DONE.replace(" AND queued.generation = ran.generation", "")
+    assert sql != ends.FINISH_DONE
+    monkeypatch.setattr(ends, "FINISH_DONE", sql)
     with pytest.raises(AssertionError, match="lost wake-ups"):
         # That there is harm is the claim; looking for the shortest way to it takes most of the time.
         run_state_machine_as_test(Queue, settings=settings(PROFILE, max_examples=200, phases=[Phase.generate]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from types import ModuleType
 from typing import Any
 
 import psycopg
@@ -14,7 +15,7 @@ from better_compute.contract.errors import LeaseLost
 from better_compute.contract.ports import LeaseInfo, ReconcileContext
 from better_compute.contract.reconcilers import DONE, Outcome, Reconciler
 from better_compute.engine.membership import Membership
-from better_compute.store import leases
+from better_compute.store import fence, leases, members
 
 pytestmark = pytest.mark.django_db
 
@@ -41,23 +42,23 @@ def member(cursor: Any) -> Membership:
     return member
 
 
-def lose_the_answer(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def lose_the_answer(monkeypatch: pytest.MonkeyPatch, store: ModuleType, name: str) -> None:
     """Have ``name`` commit, and its answer be lost with the connection, once."""
-    statement = getattr(leases, name)
+    statement = getattr(store, name)
 
     def lost(*arguments: Any, **named: Any) -> Any:
-        monkeypatch.setattr(leases, name, statement)
+        monkeypatch.setattr(store, name, statement)
         statement(*arguments, **named)
         raise psycopg.OperationalError("the connection is lost")
 
-    monkeypatch.setattr(leases, name, lost)
+    monkeypatch.setattr(store, name, lost)
 
 
 def runs(cursor: Any, member: Membership) -> bool:
     """Whether a run of the member would pass the fence."""
     [hold] = member.holds_of(member.reconcilers["t.kept"])
     try:
-        leases.fence(cursor, hold.lease)
+        fence.require(cursor, hold.lease)
     except LeaseLost:
         return False
     return True
@@ -66,7 +67,7 @@ def runs(cursor: Any, member: Membership) -> bool:
 def test_a_lease_whose_taking_was_not_answered_is_held_after_the_next_beat(
     cursor: Any, member: Membership, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lose_the_answer(monkeypatch, "acquire")
+    lose_the_answer(monkeypatch, leases, "acquire")
     with pytest.raises(psycopg.OperationalError):
         member.balance(cursor)
     member.distrust()
@@ -79,7 +80,7 @@ def test_a_lease_whose_giving_back_was_not_answered_is_forgotten_and_taken_anew(
     cursor: Any, member: Membership, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     member.balance(cursor)
-    lose_the_answer(monkeypatch, "release")
+    lose_the_answer(monkeypatch, leases, "release")
     with pytest.raises(psycopg.OperationalError):
         member.give_back(cursor, [LEASE])
     member.distrust()
@@ -109,7 +110,7 @@ def test_a_lease_taken_by_another_is_not_trusted_again(cursor: Any, member: Memb
 def test_an_orphan_that_others_should_hold_is_given_back(
     cursor: Any, member: Membership, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lose_the_answer(monkeypatch, "acquire")
+    lose_the_answer(monkeypatch, leases, "acquire")
     with pytest.raises(psycopg.OperationalError):
         member.balance(cursor)
     monkeypatch.setattr(Membership, "wanted", lambda self, members: set())
@@ -137,7 +138,7 @@ def test_runs_asked_to_end_do_and_later_ones_start_under_the_same_epoch(cursor: 
 
 def test_a_registration_that_was_not_answered_is_begun_again(cursor: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     member = Membership("controllers", {"t.kept": Kept()})
-    lose_the_answer(monkeypatch, "register")
+    lose_the_answer(monkeypatch, members, "register")
     with pytest.raises(psycopg.OperationalError):
         member.join(cursor)
     assert member.id == ""

@@ -17,10 +17,11 @@ from better_compute.contract.ports import ReconcileContext
 from better_compute.contract.reconcilers import DONE, SYNC_AGAIN, Outcome, Reconciler
 from better_compute.engine.membership import Membership
 from better_compute.engine.runtime import Runtime
-from better_compute.store import passes, work
+from better_compute.store import ends, passes, work
+from better_compute.store.ends import Ended
 from better_compute.store.leases import singleton_lease
 from better_compute.store.session import connect
-from better_compute.store.work import Ended, WorkRow
+from better_compute.store.work import WorkRow
 from better_compute.testing import advance_clock
 from better_compute.testing.faults import Point
 from better_compute.testing.fixtures import simulated_member
@@ -123,7 +124,7 @@ def test_a_claim_older_than_its_lease_takes_no_later_wake_up_along(rule: str, mo
                 other.join(cursor)
                 epoch = other.take(cursor, [lease])[lease]
                 ended = [Ended(each, lease, epoch) for each in found.claimed]
-                assert work.finish_done(cursor, other.id, lane.name, ended) == {"k"}
+                assert ends.finish_done(cursor, other.id, lane.name, ended) == {"k"}
                 other.leave(cursor)
                 assert lane.membership.take(cursor, [lease])
         return found

@@ -140,7 +140,7 @@ def test_periodic_keys_are_written_again_when_members_come_or_go() -> None:
 def test_resync_writes_periodic_keys_and_drops_those_that_nobody_declares() -> None:
     _, new = keeper("new")
     with connection.cursor() as cursor:
-        work.seed_periodic(cursor, [work.WorkRow("t.swept", "old", -1)], {("t.swept", "old"): 600_000})
+        periodic.seed(cursor, [work.WorkRow("t.swept", "old", -1)], {("t.swept", "old"): 600_000})
         new.join(cursor)
         resync(cursor, new, spread_ms=0)
         assert periodic(cursor) == {"new": 600_000, "old": None}

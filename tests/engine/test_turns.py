@@ -17,7 +17,7 @@ from better_compute.engine.dispatch import Dispatcher, Lane
 from better_compute.engine.membership import Membership
 from better_compute.engine.periodic import seed
 from better_compute.engine.turns import Turns
-from better_compute.store import work
+from better_compute.store import claims, work
 from better_compute.store.session import Session, connect
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -95,7 +95,7 @@ def test_keys_whose_note_could_not_be_written_are_claimed_again() -> None:
     """Fault: the member's row is locked by another transaction for longer than the statement may wait."""
     ran = []
     with turns(Ends(lambda: ran.append("k") or DONE)) as (thread, lane), connect("default", "host", {}) as host:
-        host.execute("UPDATE compute_work SET last_error = %s", [work.CRASHED])
+        host.execute("UPDATE compute_work SET last_error = %s", [claims.CRASHED])
         lane.ready = True
         with host.transaction():
             host.execute("SELECT FROM compute_workers FOR UPDATE")

@@ -17,7 +17,7 @@ from better_compute.engine import wakeup
 from better_compute.engine.celery import DRAIN, Hints
 from better_compute.engine.queues import name_of
 from better_compute.engine.wakeup import Coalescer, notifier
-from better_compute.store import leases, transaction, wakeups
+from better_compute.store import leases, members, transaction, wakeups
 from better_compute.store.session import connect
 from better_compute.store.work import WorkRow
 
@@ -107,7 +107,7 @@ def test_a_process_that_serves_the_example_sends_hints_to_the_holder() -> None:
     celery_app: Celery = example_project.celery_app
     member, lease = uuid4().hex, "singleton:acme.widgets"
     with connect("default", "test", {}) as other, other.cursor() as cursor:
-        leases.register(
+        members.register(
             cursor, id=member, role="controllers", host="h", pid=1, ttl_ms=60_000, connections=1, kinds=["acme.widgets"]
         )
         leases.ensure(cursor, [lease])
@@ -148,7 +148,9 @@ def test_a_dead_or_silent_broker_does_not_slow_a_commit(broker: str) -> None:
     hints = Hints(app)
     coalescer = Coalescer("test", hints.send, hints.close)
     with connect("default", "test", {}) as other:
-        leases.register(other, id="m", role="controllers", host="h", pid=1, ttl_ms=60_000, connections=1, kinds=["t.k"])
+        members.register(
+            other, id="m", role="controllers", host="h", pid=1, ttl_ms=60_000, connections=1, kinds=["t.k"]
+        )
         leases.ensure(other, ["singleton:t.k"])
     with connect("default", "test", {}) as other:
         leases.acquire(other.cursor(), "m", ["singleton:t.k"])

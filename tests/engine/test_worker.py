@@ -10,7 +10,7 @@ from datetime import timedelta
 
 import pytest
 
-from better_compute.store.work import CRASHED
+from better_compute.store.claims import CRASHED
 from better_compute.testing import advance_clock
 
 from .conftest import Worker, ask, enqueue, eventually, queued, told

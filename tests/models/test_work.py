@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from better_compute.engine.membership import Membership
-from better_compute.store import leases, transaction, work
+from better_compute.store import claims, ends, fence, leases, members, transaction
 
 pytestmark = [pytest.mark.needs("spin"), pytest.mark.needs("gcc"), pytest.mark.slow]
 
@@ -74,7 +74,7 @@ def test_overlap_is_found_when_losers_may_commit(tmp_path: Path) -> None:
 
 def test_the_steps_bear_the_names_of_the_code() -> None:
     steps = set(re.findall(r"^inline (\w+)\(", MODEL.read_text(), re.MULTILINE))
-    store = {"bury", "acquire", "release", "claim", "fence", "finish_done", "enqueue", "join"}
+    store = {"bury", "acquire", "release", "claim", "require", "finish_done", "enqueue", "join"}
     assert steps - {"commit", "rollback"} == store
-    places = (work, leases, transaction, Membership)
+    places = (claims, ends, fence, leases, members, transaction, Membership)
     assert not [step for step in store if not any(hasattr(place, step) for place in places)]

@@ -14,10 +14,11 @@ from django.db import connection
 
 from better_compute.contract.errors import LeaseLost
 from better_compute.contract.ports import LeaseInfo
-from better_compute.store import leases, work
+from better_compute.store import fence, leases, members, work
+from better_compute.store.claims import CRASHED
 from better_compute.store.passes import Noted
 from better_compute.store.session import connect
-from better_compute.store.work import CRASHED, WorkRow
+from better_compute.store.work import WorkRow
 from better_compute.testing import advance_clock
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -41,11 +42,11 @@ def elsewhere() -> Iterator[psycopg.Connection[Any]]:
 
 
 def join(cursor: Any, id: str, kinds: tuple[str, ...] = ()) -> None:
-    leases.register(cursor, id=id, role="controllers", host="h", pid=1, ttl_ms=TTL_MS, connections=1, kinds=kinds)
+    members.register(cursor, id=id, role="controllers", host="h", pid=1, ttl_ms=TTL_MS, connections=1, kinds=kinds)
 
 
 def bury(cursor: Any, id: str) -> list[str]:
-    return leases.bury(cursor, [id], ttl_ms=TTL_MS, beat_ms=BEAT_MS)
+    return members.bury(cursor, [id], ttl_ms=TTL_MS, beat_ms=BEAT_MS)
 
 
 def holder(cursor: Any) -> tuple[str, int] | None:
@@ -79,9 +80,9 @@ class TestLeases:
 
     def test_a_renewal_after_the_end_is_refused(self, cursor: Any) -> None:
         join(cursor, "a")
-        assert leases.renew(cursor, "a", TTL_MS)
+        assert members.renew(cursor, "a", TTL_MS)
         advance_clock(timedelta(seconds=11))
-        assert not leases.renew(cursor, "a", TTL_MS)
+        assert not members.renew(cursor, "a", TTL_MS)
 
     def test_leases_of_a_member_whose_row_was_deleted_by_hand_are_free(self, cursor: Any) -> None:
         join(cursor, "a")
@@ -107,7 +108,7 @@ class TestBurial:
         join(cursor, "b")
         assert bury(cursor, "b") == []
         advance_clock(timedelta(seconds=3))
-        assert leases.renew(cursor, "b", TTL_MS)
+        assert members.renew(cursor, "b", TTL_MS)
         assert bury(cursor, "b") == ["a"]
 
     def test_one_beat_late_with_its_connection_open_is_alive(self, cursor: Any) -> None:
@@ -121,7 +122,7 @@ class TestBurial:
         join(cursor, "a")
         join(cursor, "b")
         with elsewhere() as other, other.transaction():
-            leases.renew(other.cursor(), "a", TTL_MS)
+            members.renew(other.cursor(), "a", TTL_MS)
             advance_clock(timedelta(seconds=11))
             assert bury(cursor, "b") == []
 
@@ -130,7 +131,7 @@ class TestBurial:
         cursor.execute("SELECT key, id FROM compute_work")
         ids = dict(cursor.fetchall())
         join(cursor, "a")
-        leases.note_running(cursor, "a", [Noted("n", ["ran", "again"], [ids["ran"], ids["again"] - 1_000])])
+        members.note_running(cursor, "a", [Noted("n", ["ran", "again"], [ids["ran"], ids["again"] - 1_000])])
         advance_clock(timedelta(seconds=11))
         join(cursor, "b")
         assert bury(cursor, "b") == ["a"]
@@ -158,7 +159,7 @@ class TestBurial:
         [(known,)] = cursor.fetchall()
         for id in ("a", "b"):
             join(cursor, id)
-        leases.note_running(cursor, "b", [Noted("n", ["known"], [known])])
+        members.note_running(cursor, "b", [Noted("n", ["known"], [known])])
         cursor.execute("UPDATE compute_workers SET inflight = %s::jsonb WHERE id = 'a'", [note])
         advance_clock(timedelta(seconds=11))
         join(cursor, "c")
@@ -187,8 +188,8 @@ class TestBurial:
         cursor.execute("SELECT id FROM compute_work")
         [(id,)] = cursor.fetchall()
         join(cursor, "a")
-        leases.note_running(cursor, "a", [Noted("n", ["ran"], [id])])
-        leases.leave(cursor, "a")
+        members.note_running(cursor, "a", [Noted("n", ["ran"], [id])])
+        members.leave(cursor, "a")
         join(cursor, "b")
         assert bury(cursor, "b") == []
         cursor.execute("SELECT attempts FROM compute_work")
@@ -204,36 +205,36 @@ class TestFence:
         return LeaseInfo(LEASE, "a", 1)
 
     def test_it_passes_while_held(self, cursor: Any, lease: LeaseInfo) -> None:
-        leases.fence(cursor, lease)
+        fence.require(cursor, lease)
 
     @pytest.mark.parametrize("lost", [LeaseInfo(LEASE, "a", 2), LeaseInfo(LEASE, "b", 1), LeaseInfo("shard:8", "a", 1)])
     def test_it_refuses_another_name_holder_or_epoch(self, cursor: Any, lease: LeaseInfo, lost: LeaseInfo) -> None:
         with pytest.raises(LeaseLost, match="is no longer held by"):
-            leases.fence(cursor, lost)
+            fence.require(cursor, lost)
 
     def test_it_refuses_after_the_members_end(self, cursor: Any, lease: LeaseInfo) -> None:
         advance_clock(timedelta(seconds=11))
         with pytest.raises(LeaseLost):
-            leases.fence(cursor, lease)
+            fence.require(cursor, lease)
 
     def test_several_leases_are_fenced_all_or_none(self, cursor: Any, lease: LeaseInfo) -> None:
         leases.acquire(cursor, "a", ["shard:8"])
         both = [lease, LeaseInfo("shard:8", "a", 1)]
-        leases.fence_all(cursor, both)
+        fence.require_all(cursor, both)
         leases.release(cursor, "a", ["shard:8"])
         with pytest.raises(LeaseLost):
-            leases.fence_all(cursor, both)
+            fence.require_all(cursor, both)
 
     def test_an_open_fence_does_not_delay_renewal(self, cursor: Any, lease: LeaseInfo) -> None:
         with elsewhere() as run, run.transaction():
-            leases.fence(run.cursor(), lease)
+            fence.require(run.cursor(), lease)
             cursor.execute("SET statement_timeout = '2s'")
-            assert leases.renew(cursor, "a", TTL_MS)
+            assert members.renew(cursor, "a", TTL_MS)
         cursor.execute("SET statement_timeout = 0")
 
     def test_a_lease_with_an_open_fence_is_not_taken_even_from_the_dead(self, cursor: Any, lease: LeaseInfo) -> None:
         with elsewhere() as run, run.transaction():
-            leases.fence(run.cursor(), lease)
+            fence.require(run.cursor(), lease)
             cursor.execute("DELETE FROM compute_workers WHERE id = 'a'")
             assert leases.acquire(cursor, "b", [LEASE]) == {}
         assert leases.acquire(cursor, "b", [LEASE]) == {LEASE: 2}
@@ -244,7 +245,7 @@ class TestFence:
         def run() -> None:
             with elsewhere() as other, other.transaction():
                 try:
-                    leases.fence(other.cursor(), lease)
+                    fence.require(other.cursor(), lease)
                     outcome.append("passed")
                 except LeaseLost:
                     outcome.append("lost")
@@ -265,7 +266,7 @@ class TestFence:
         cursor.execute("DELETE FROM compute_workers WHERE id = 'a'")
         leases.acquire(cursor, "b", [LEASE])
         with elsewhere() as run, pytest.raises(LeaseLost), run.transaction():
-            leases.fence(run.cursor(), lease)
+            fence.require(run.cursor(), lease)
             work.upsert(run.cursor(), [WorkRow("n", "written", 7)])
         cursor.execute("SELECT count(*) FROM compute_work")
         assert cursor.fetchall() == [(0,)]
@@ -295,12 +296,12 @@ class TestAblations:
     def overlap(self, cursor: Any, lease: LeaseInfo) -> bool:
         """Whether b gets the lease, and into its own fence, while a is inside its own."""
         with elsewhere() as run, run.transaction():
-            leases.fence(run.cursor(), lease)
+            fence.require(run.cursor(), lease)
             cursor.execute("DELETE FROM compute_workers WHERE id = 'a'")
             taken = leases.acquire(cursor, "b", [LEASE])
             if not taken:
                 return False
-            leases.fence(cursor, LeaseInfo(LEASE, "b", taken[LEASE]))
+            fence.require(cursor, LeaseInfo(LEASE, "b", taken[LEASE]))
             return True
 
     def test_with_every_rule_there_is_no_overlap(self, cursor: Any, lease: LeaseInfo) -> None:
@@ -309,7 +310,7 @@ class TestAblations:
     def test_without_the_row_lock_they_overlap(
         self, cursor: Any, lease: LeaseInfo, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(leases, "FENCE", leases.FENCE.replace("FOR KEY SHARE OF lease", ""))
+        monkeypatch.setattr(fence, "ONE", fence.ONE.replace("FOR KEY SHARE OF lease", ""))
         assert self.overlap(cursor, lease)
 
     def test_without_the_unique_index_a_weaker_takeover_overlaps(

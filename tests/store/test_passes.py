@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from better_compute.store import leases, passes, work
-from better_compute.store.passes import NO_FLOOR, Found, Look, Noted
-from better_compute.store.work import CRASHED, Claimed, Ended, WorkRow
+from better_compute.store import leases, members, passes, work
+from better_compute.store.claims import CRASHED, NO_FLOOR, Claimed, Look
+from better_compute.store.ends import Ended
+from better_compute.store.passes import Found, Noted
+from better_compute.store.work import WorkRow
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -22,7 +24,7 @@ KIND, LEASE, MEMBER = "t.kind", "singleton:t.kind", "m"
 def cursor() -> Iterator[Any]:
     """A cursor of a member that holds the singleton lease."""
     with connection.cursor() as cursor:
-        leases.register(cursor, id=MEMBER, role="controllers", host="h", pid=1, ttl_ms=60_000, connections=1, kinds=[])
+        members.register(cursor, id=MEMBER, role="controllers", host="h", pid=1, ttl_ms=60_000, connections=1, kinds=[])
         leases.ensure(cursor, [LEASE])
         assert leases.acquire(cursor, MEMBER, [LEASE]) == {LEASE: 1}
         yield cursor
@@ -167,6 +169,6 @@ class TestFinishAndClaim:
         enqueue(cursor, "a", "b")
         finish(cursor, claim(cursor, limit=1).claimed)
         cursor.execute("UPDATE compute_workers SET expires_at = compute_now()")
-        assert leases.bury(cursor, [], ttl_ms=60_000, beat_ms=1) == [MEMBER]
+        assert members.bury(cursor, [], ttl_ms=60_000, beat_ms=1) == [MEMBER]
         cursor.execute("SELECT key, last_error FROM compute_work")
         assert cursor.fetchall() == [("b", CRASHED)]

@@ -19,7 +19,7 @@ from psycopg.pq import TransactionStatus
 
 from better_compute.contract.errors import ComputeError, LeaseLost
 from better_compute.contract.ports import LeaseInfo
-from better_compute.store import leases, transaction, work as store_work
+from better_compute.store import leases, members, transaction, work as store_work
 from better_compute.store.fence import Fence
 from better_compute.store.session import connect, guard_thread
 from better_compute.store.work import WorkRow
@@ -228,7 +228,9 @@ class TestFusedFence:
     @pytest.fixture
     def held(self) -> list[LeaseInfo]:
         with connection.cursor() as cursor:
-            leases.register(cursor, id="m", role="controllers", host="h", pid=1, ttl_ms=60_000, connections=1, kinds=[])
+            members.register(
+                cursor, id="m", role="controllers", host="h", pid=1, ttl_ms=60_000, connections=1, kinds=[]
+            )
             names = [f"shard:{number}" for number in range(3)]
             leases.ensure(cursor, names)
             return [LeaseInfo(name, "m", epoch) for name, epoch in sorted(leases.acquire(cursor, "m", names).items())]

@@ -12,9 +12,11 @@ import psycopg
 import pytest
 from django.db import connection, transaction
 
-from better_compute.store import leases, work
+from better_compute.store import claims, ends, leases, members, periodic, work
+from better_compute.store.claims import NO_FLOOR, Claimed, Look
+from better_compute.store.ends import Ended
 from better_compute.store.session import connect
-from better_compute.store.work import Claimed, Ended, WorkRow
+from better_compute.store.work import WorkRow
 from better_compute.testing import advance_clock
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -26,7 +28,7 @@ KIND, LEASE, MEMBER = "acme.widgets", "singleton:acme.widgets", "00000000-0000-0
 def cursor() -> Iterator[Any]:
     """A cursor of a member that holds the singleton lease."""
     with connection.cursor() as cursor:
-        leases.register(cursor, id=MEMBER, role="controllers", host="h", pid=1, ttl_ms=60_000, connections=1, kinds=[])
+        members.register(cursor, id=MEMBER, role="controllers", host="h", pid=1, ttl_ms=60_000, connections=1, kinds=[])
         leases.ensure(cursor, [LEASE])
         assert leases.acquire(cursor, MEMBER, [LEASE]) == {LEASE: 1}
         yield cursor
@@ -37,7 +39,7 @@ def enqueue(cursor: Any, *keys: str, delay_ms: int = 0) -> None:
 
 
 def claim(cursor: Any, limit: int = 100, running: list[str] | None = None) -> list[Claimed]:
-    return work.claim(cursor, KIND, [-1], running=running or [], limit=limit, per_shard=limit)
+    return claims.claim(cursor, KIND, [-1], running=running or [], limit=limit, per_shard=limit)
 
 
 def ended(claimed: Claimed, *, epoch: int = 1, wait_ms: int = 0, floor_ms: int = 0, error: str = "") -> Ended:
@@ -111,7 +113,7 @@ class TestEnqueue:
         enqueue(cursor, "a")
         [claimed] = claim(cursor)
         assert claimed.id > 2**31
-        assert work.finish_done(cursor, MEMBER, KIND, [ended(claimed)]) == {"a"}
+        assert ends.finish_done(cursor, MEMBER, KIND, [ended(claimed)]) == {"a"}
 
 
 class TestClaim:
@@ -123,7 +125,7 @@ class TestClaim:
     def test_a_hot_shard_does_not_starve_the_others(self, cursor: Any) -> None:
         work.upsert(cursor, [WorkRow("n", f"hot{number}", 1) for number in range(50)])
         work.upsert(cursor, [WorkRow("n", "cold", 2)])
-        found = work.claim(cursor, "n", [1, 2], running=[], limit=10, per_shard=5)
+        found = claims.claim(cursor, "n", [1, 2], running=[], limit=10, per_shard=5)
         assert "cold" in {each.key for each in found}
 
     def test_it_uses_the_index_however_many_keys_are_parked(self, cursor: Any) -> None:
@@ -134,15 +136,8 @@ class TestClaim:
         )
         work.upsert(cursor, [WorkRow("n", "due", 7)])
         cursor.execute(
-            "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) " + work.CLAIM,
-            {
-                "shards": list(range(256)),
-                "kind": "n",
-                "running": [],
-                "limit": 100,
-                "per_shard": 13,
-                "crashed": work.CRASHED,
-            },
+            "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) " + claims.CLAIM,
+            claims.parameters(Look("n", range(256), [NO_FLOOR] * 256, (), 100, 13)),
         )
         [plan] = cursor.fetchone()[0]
         assert plan["Plan"]["Actual Rows"] == 1
@@ -153,37 +148,37 @@ class TestFinish:
     def test_done_deletes(self, cursor: Any) -> None:
         enqueue(cursor, "a", "b")
         claims = claim(cursor)
-        assert work.finish_done(cursor, MEMBER, KIND, [ended(each) for each in claims]) == {"a", "b"}
+        assert ends.finish_done(cursor, MEMBER, KIND, [ended(each) for each in claims]) == {"a", "b"}
         assert claim(cursor) == []
 
     def test_done_keeps_a_key_dirtied_while_it_ran(self, cursor: Any) -> None:
         enqueue(cursor, "a")
         [claimed] = claim(cursor)
         enqueue(cursor, "a")
-        assert work.finish_done(cursor, MEMBER, KIND, [ended(claimed)]) == set()
+        assert ends.finish_done(cursor, MEMBER, KIND, [ended(claimed)]) == set()
         assert [each.generation for each in claim(cursor)] == [2]
 
     def test_a_late_finish_does_not_delete_a_later_incarnation(self, cursor: Any) -> None:
         enqueue(cursor, "a")
         [claimed] = claim(cursor)
-        assert work.finish_done(cursor, MEMBER, KIND, [ended(claimed)]) == {"a"}
+        assert ends.finish_done(cursor, MEMBER, KIND, [ended(claimed)]) == {"a"}
         enqueue(cursor, "a")
-        assert work.finish_done(cursor, MEMBER, KIND, [ended(claimed)]) == set()
-        assert work.finish_failed(cursor, MEMBER, KIND, [ended(claimed, wait_ms=1, error="x")]) == set()
-        assert work.finish_stay(cursor, MEMBER, KIND, [ended(claimed)]) == set()
+        assert ends.finish_done(cursor, MEMBER, KIND, [ended(claimed)]) == set()
+        assert ends.finish_failed(cursor, MEMBER, KIND, [ended(claimed, wait_ms=1, error="x")]) == set()
+        assert ends.finish_stay(cursor, MEMBER, KIND, [ended(claimed)]) == set()
         assert field(cursor, "a", "attempts") == 0
 
     def test_nothing_is_finished_at_another_epoch(self, cursor: Any) -> None:
         enqueue(cursor, "a")
         [claimed] = claim(cursor)
-        assert work.finish_done(cursor, MEMBER, KIND, [ended(claimed, epoch=2)]) == set()
-        assert work.finish_done(cursor, "another", KIND, [ended(claimed)]) == set()
+        assert ends.finish_done(cursor, MEMBER, KIND, [ended(claimed, epoch=2)]) == set()
+        assert ends.finish_done(cursor, "another", KIND, [ended(claimed)]) == set()
 
     def test_nothing_is_finished_after_the_members_end(self, cursor: Any) -> None:
         enqueue(cursor, "a")
         [claimed] = claim(cursor)
         advance_clock(timedelta(minutes=2))
-        assert work.finish_done(cursor, MEMBER, KIND, [ended(claimed)]) == set()
+        assert ends.finish_done(cursor, MEMBER, KIND, [ended(claimed)]) == set()
 
     def test_a_row_that_an_enqueuer_holds_is_left_and_not_waited_for(self, cursor: Any) -> None:
         enqueue(cursor, "a", "b")
@@ -191,7 +186,7 @@ class TestFinish:
         with connect("default", "test", {}) as other, other.transaction():
             work.upsert(other.cursor(), [WorkRow(KIND, "a", -1)])
             cursor.execute("SET statement_timeout = '2s'")
-            assert work.finish_done(cursor, MEMBER, KIND, [ended(each) for each in claims]) == {"b"}
+            assert ends.finish_done(cursor, MEMBER, KIND, [ended(each) for each in claims]) == {"b"}
         assert [(each.key, each.generation) for each in claim(cursor)] == [("a", 2)]
         cursor.execute("SET statement_timeout = 0")
 
@@ -200,7 +195,7 @@ class TestFinish:
         [claimed] = claim(cursor)
         with connect("default", "test", {}) as finisher:
             with finisher.transaction():
-                assert work.finish_done(finisher.cursor(), MEMBER, KIND, [ended(claimed)]) == {"a"}
+                assert ends.finish_done(finisher.cursor(), MEMBER, KIND, [ended(claimed)]) == {"a"}
                 thread = Thread(target=_enqueue_elsewhere, args=("a",))
                 thread.start()
                 _wait_until_blocked(cursor)
@@ -212,39 +207,39 @@ class TestFinish:
     def test_sync_again_goes_to_the_end_and_forgets_failures(self, cursor: Any) -> None:
         enqueue(cursor, "a")
         [first] = claim(cursor)
-        work.finish_failed(cursor, MEMBER, KIND, [ended(first, wait_ms=0, floor_ms=0, error="x")])
+        ends.finish_failed(cursor, MEMBER, KIND, [ended(first, wait_ms=0, floor_ms=0, error="x")])
         enqueue(cursor, "b")
         [again] = [each for each in claim(cursor) if each.key == "a"]
-        assert work.finish_stay(cursor, MEMBER, KIND, [ended(again)]) == {"a"}
+        assert ends.finish_stay(cursor, MEMBER, KIND, [ended(again)]) == {"a"}
         assert [each.key for each in claim(cursor)] == ["b", "a"]
         assert [field(cursor, "a", name) for name in ("attempts", "last_error", "retry_floor")] == [0, None, None]
 
     def test_a_periodic_key_waits_from_the_end_of_its_run(self, cursor: Any) -> None:
-        work.seed_periodic(cursor, [WorkRow(KIND, "p", -1)], {(KIND, "p"): 60_000})
+        periodic.seed(cursor, [WorkRow(KIND, "p", -1)], {(KIND, "p"): 60_000})
         [claimed] = claim(cursor)
         assert claimed.every_ms == 60_000
-        work.finish_stay(cursor, MEMBER, KIND, [ended(claimed, wait_ms=60_000)])
+        ends.finish_stay(cursor, MEMBER, KIND, [ended(claimed, wait_ms=60_000)])
         assert claim(cursor) == []
         cursor.execute("UPDATE compute_workers SET expires_at = expires_at + interval '1 hour'")
         advance_clock(timedelta(seconds=61))
         assert [each.key for each in claim(cursor)] == ["p"]
 
     def test_a_periodic_key_enqueued_while_it_ran_runs_at_once(self, cursor: Any) -> None:
-        work.seed_periodic(cursor, [WorkRow(KIND, "p", -1)], {(KIND, "p"): 60_000})
+        periodic.seed(cursor, [WorkRow(KIND, "p", -1)], {(KIND, "p"): 60_000})
         [claimed] = claim(cursor)
         enqueue(cursor, "p")
-        work.finish_stay(cursor, MEMBER, KIND, [ended(claimed, wait_ms=60_000)])
+        ends.finish_stay(cursor, MEMBER, KIND, [ended(claimed, wait_ms=60_000)])
         assert [each.key for each in claim(cursor)] == ["p"]
 
 
 class TestPeriodic:
     def test_seeding_again_moves_nothing(self, cursor: Any) -> None:
         every = {(KIND, "p"): 60_000}
-        work.seed_periodic(cursor, [WorkRow(KIND, "p", -1)], every)
+        periodic.seed(cursor, [WorkRow(KIND, "p", -1)], every)
         [claimed] = claim(cursor)
-        work.finish_stay(cursor, MEMBER, KIND, [ended(claimed, wait_ms=60_000)])
+        ends.finish_stay(cursor, MEMBER, KIND, [ended(claimed, wait_ms=60_000)])
         before = row(cursor, "p")
-        work.seed_periodic(cursor, [WorkRow(KIND, "p", -1)], every)
+        periodic.seed(cursor, [WorkRow(KIND, "p", -1)], every)
         after = row(cursor, "p")
         assert before is not None
         assert after is not None
@@ -252,28 +247,30 @@ class TestPeriodic:
 
     def test_a_changed_interval_and_a_dropped_key_are_taken_over(self, cursor: Any) -> None:
         rows = [WorkRow(KIND, "p", -1), WorkRow(KIND, "q", -1)]
-        work.seed_periodic(cursor, rows, {(KIND, "p"): 60_000, (KIND, "q"): 60_000})
-        work.seed_periodic(cursor, rows[:1], {(KIND, "p"): 5_000})
-        work.drop_periodic(cursor, [KIND], rows[:1])
+        periodic.seed(cursor, rows, {(KIND, "p"): 60_000, (KIND, "q"): 60_000})
+        periodic.seed(cursor, rows[:1], {(KIND, "p"): 5_000})
+        periodic.drop(cursor, [KIND], rows[:1])
         assert field(cursor, "p", "every_ms") == 5_000
         assert field(cursor, "q", "every_ms") is None
 
     def test_a_key_that_a_live_member_declares_is_not_dropped(self, cursor: Any) -> None:
         other = "00000000-0000-0000-0000-000000000002"
-        kinds = [work.declared(KIND, "p")]
-        leases.register(cursor, id=other, role="controllers", host="h", pid=2, ttl_ms=9_000, connections=1, kinds=kinds)
-        work.seed_periodic(cursor, [WorkRow(KIND, "p", -1)], {(KIND, "p"): 60_000})
-        work.drop_periodic(cursor, [KIND], [])
+        kinds = [periodic.declared(KIND, "p")]
+        members.register(
+            cursor, id=other, role="controllers", host="h", pid=2, ttl_ms=9_000, connections=1, kinds=kinds
+        )
+        periodic.seed(cursor, [WorkRow(KIND, "p", -1)], {(KIND, "p"): 60_000})
+        periodic.drop(cursor, [KIND], [])
         assert field(cursor, "p", "every_ms") == 60_000
-        leases.leave(cursor, other)
-        work.drop_periodic(cursor, [KIND], [])
+        members.leave(cursor, other)
+        periodic.drop(cursor, [KIND], [])
         assert field(cursor, "p", "every_ms") is None
 
     def test_a_key_declared_periodic_while_it_ran_stays(self, cursor: Any) -> None:
         enqueue(cursor, "p")
         [claimed] = claim(cursor)
-        work.seed_periodic(cursor, [WorkRow(KIND, "p", -1)], {(KIND, "p"): 60_000})
-        assert work.finish_done(cursor, MEMBER, KIND, [ended(claimed)]) == set()
+        periodic.seed(cursor, [WorkRow(KIND, "p", -1)], {(KIND, "p"): 60_000})
+        assert ends.finish_done(cursor, MEMBER, KIND, [ended(claimed)]) == set()
         assert field(cursor, "p", "every_ms") == 60_000
 
     def test_seeding_does_not_wait_for_an_open_transaction(self, cursor: Any) -> None:
@@ -281,19 +278,19 @@ class TestPeriodic:
         with connect("default", "test", {}) as host, host.transaction():
             work.upsert(host.cursor(), [WorkRow(KIND, "p", -1)])
             cursor.execute("SET statement_timeout = '2s'")
-            work.seed_periodic(cursor, [WorkRow(KIND, "p", -1)], {(KIND, "p"): 60_000})
+            periodic.seed(cursor, [WorkRow(KIND, "p", -1)], {(KIND, "p"): 60_000})
             cursor.execute("RESET statement_timeout")
 
     def test_keys_of_reconcilers_hosted_elsewhere_are_left_alone(self, cursor: Any) -> None:
-        work.seed_periodic(cursor, [WorkRow(KIND, "p", -1)], {(KIND, "p"): 60_000})
-        work.drop_periodic(cursor, ["other"], [])
+        periodic.seed(cursor, [WorkRow(KIND, "p", -1)], {(KIND, "p"): 60_000})
+        periodic.drop(cursor, ["other"], [])
         assert field(cursor, "p", "every_ms") == 60_000
 
 
 class TestFailure:
     def fail(self, cursor: Any, key: str, wait_ms: int, floor_ms: int, error: str = "no") -> None:
         [claimed] = [each for each in claim(cursor) if each.key == key]
-        work.finish_failed(cursor, MEMBER, KIND, [ended(claimed, wait_ms=wait_ms, floor_ms=floor_ms, error=error)])
+        ends.finish_failed(cursor, MEMBER, KIND, [ended(claimed, wait_ms=wait_ms, floor_ms=floor_ms, error=error)])
 
     def test_it_is_kept_with_its_error_and_waits(self, cursor: Any) -> None:
         enqueue(cursor, "a")
@@ -319,7 +316,7 @@ class TestFailure:
         enqueue(cursor, "a")
         [claimed] = claim(cursor)
         enqueue(cursor, "a")
-        work.finish_failed(cursor, MEMBER, KIND, [ended(claimed, wait_ms=900_000, floor_ms=30_000, error="no")])
+        ends.finish_failed(cursor, MEMBER, KIND, [ended(claimed, wait_ms=900_000, floor_ms=30_000, error="no")])
         wait = field(cursor, "a", "not_before") - field(cursor, "a", "last_error_at")
         assert wait == timedelta(seconds=30)
 
@@ -343,7 +340,7 @@ class TestFailure:
         enqueue(cursor, "a")
         self.fail(cursor, "a", 1, 1, text)
         assert field(cursor, "a", "last_error") == stored
-        assert len(stored.encode()) <= work.MAX_ERROR_BYTES
+        assert len(stored.encode()) <= ends.MAX_ERROR_BYTES
 
 
 class TestSeen:
@@ -375,9 +372,9 @@ class TestAblations:
     """Each rule is needed: without it the harm is done."""
 
     def finish_without(self, cursor: Any, monkeypatch: pytest.MonkeyPatch, rule: str, claimed: Claimed) -> set[str]:
-        assert rule in work.FINISH_DONE
-        monkeypatch.setattr(work, "FINISH_DONE", work.FINISH_DONE.replace(rule, ""))
-        return work.finish_done(cursor, MEMBER, KIND, [ended(claimed)])
+        assert rule in ends.FINISH_DONE
+        monkeypatch.setattr(ends, "FINISH_DONE", ends.FINISH_DONE.replace(rule, ""))
+        return ends.finish_done(cursor, MEMBER, KIND, [ended(claimed)])
 
     def test_without_the_generation_a_wake_up_is_lost(self, cursor: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         enqueue(cursor, "a")
@@ -389,7 +386,7 @@ class TestAblations:
     def test_without_the_incarnation_a_wake_up_is_lost(self, cursor: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         enqueue(cursor, "a")
         [claimed] = claim(cursor)
-        work.finish_done(cursor, MEMBER, KIND, [ended(claimed)])
+        ends.finish_done(cursor, MEMBER, KIND, [ended(claimed)])
         enqueue(cursor, "a")
         self.finish_without(cursor, monkeypatch, " AND queued.id = ran.id", claimed)
         assert claim(cursor) == []

@@ -12,9 +12,10 @@ from typing import Any
 import psycopg
 
 from better_compute.engine.shards import UNSHARDED
-from better_compute.store import leases, work
+from better_compute.store import claims, ends, fence, leases
+from better_compute.store.claims import Claimed
+from better_compute.store.ends import Ended
 from better_compute.store.session import connect
-from better_compute.store.work import Claimed, Ended
 
 BATCH = 100
 #: As many as our runtime has by default.
@@ -46,11 +47,11 @@ class Holder:
 
     def claim(self, cursor: Any, limit: int = BATCH) -> list[Claimed]:
         """Due keys of the kind."""
-        return work.claim(cursor, self.kind, [UNSHARDED], running=[], limit=limit, per_shard=limit)
+        return claims.claim(cursor, self.kind, [UNSHARDED], running=[], limit=limit, per_shard=limit)
 
     def finish(self, cursor: Any, claims: Sequence[Claimed]) -> None:
         """Delete them under the lease."""
-        work.finish_done(cursor, self.member, self.kind, [Ended(claimed, self.lease, self.epoch) for claimed in claims])
+        ends.finish_done(cursor, self.member, self.kind, [Ended(claimed, self.lease, self.epoch) for claimed in claims])
 
     def drain(self, handle: Callable[[Holder, Sequence[Claimed]], None] = lambda holder, claims: None) -> int:
         """Claim, handle, finish until nothing is due; how many keys that were."""
@@ -103,7 +104,7 @@ def _each(holding: Holder, claims: Sequence[Claimed], *, fenced: bool) -> None:
         for claimed in keys:
             with handler.transaction(), handler.cursor() as cursor:
                 if fenced:
-                    cursor.execute(leases.FENCE, [holding.lease, holding.member, holding.epoch])
+                    cursor.execute(fence.ONE, [holding.lease, holding.member, holding.epoch])
                     cursor.fetchall()
                 cursor.execute(WRITE, [claimed.key])
 
@@ -115,6 +116,6 @@ def write_many(holding: Holder, claims: Sequence[Claimed]) -> None:
     """One fenced transaction with one statement for all keys."""
     handler = holding.handlers[0]
     with handler.transaction(), handler.cursor() as cursor:
-        cursor.execute(leases.FENCE, [holding.lease, holding.member, holding.epoch])
+        cursor.execute(fence.ONE, [holding.lease, holding.member, holding.epoch])
         cursor.fetchall()
         cursor.execute(WRITE_MANY, [[claimed.key for claimed in claims]])
