@@ -9,17 +9,18 @@ import pytest
 from django.db import connection
 
 from better_compute import conf, registry
+from better_compute.contract.contexts import LeaseInfo, ReconcileContext
 from better_compute.contract.extensions import define_port
 from better_compute.contract.module import ModuleSpec
-from better_compute.contract.ports import LeaseInfo, ReconcileContext
-from better_compute.contract.reconcilers import DONE, Outcome, Periodic, Reconciler
+from better_compute.contract.outcomes import DONE, Outcome
+from better_compute.contract.reconcilers import Periodic, Reconciler
 from better_compute.engine.dispatch import Dispatcher
 from better_compute.engine.holds import Hold
 from better_compute.engine.keeper import Keeper
 from better_compute.engine.membership import Membership
 from better_compute.engine.resync import next_in_ms, resync
 from better_compute.engine.shards import shard_of
-from better_compute.store import work
+from better_compute.store import periodic, work
 from better_compute.store.session import Session
 
 pytestmark = pytest.mark.django_db
@@ -109,7 +110,7 @@ def keeper(*keys: str) -> tuple[Keeper, Membership]:
     return Keeper([member], dispatcher, Session("default", "t", {}), settings, lambda id: None), member
 
 
-def periodic(cursor: Any) -> dict[str, int | None]:
+def intervals(cursor: Any) -> dict[str, int | None]:
     cursor.execute("SELECT key, every_ms FROM compute_work WHERE kind = 't.swept' ORDER BY key")
     return dict(cursor.fetchall())
 
@@ -120,7 +121,7 @@ def test_a_worker_of_the_release_before_takes_no_periodic_key_away() -> None:
         newer.step(cursor, new)
         older.step(cursor, old)
         resync(cursor, old, spread_ms=0)
-        assert periodic(cursor) == {"new": 600_000, "old": 600_000}
+        assert intervals(cursor) == {"new": 600_000, "old": 600_000}
 
 
 def test_periodic_keys_are_written_again_when_members_come_or_go() -> None:
@@ -131,10 +132,10 @@ def test_periodic_keys_are_written_again_when_members_come_or_go() -> None:
         newer.step(cursor, new)
         cursor.execute("DELETE FROM compute_work")
         newer.step(cursor, new)
-        assert periodic(cursor) == {}
+        assert intervals(cursor) == {}
         old.leave(cursor)
         newer.step(cursor, new)
-        assert periodic(cursor) == {"new": 600_000, "old": 600_000}
+        assert intervals(cursor) == {"new": 600_000, "old": 600_000}
 
 
 def test_resync_writes_periodic_keys_and_drops_those_that_nobody_declares() -> None:
@@ -143,4 +144,4 @@ def test_resync_writes_periodic_keys_and_drops_those_that_nobody_declares() -> N
         periodic.seed(cursor, [work.WorkRow("t.swept", "old", -1)], {("t.swept", "old"): 600_000})
         new.join(cursor)
         resync(cursor, new, spread_ms=0)
-        assert periodic(cursor) == {"new": 600_000, "old": None}
+        assert intervals(cursor) == {"new": 600_000, "old": None}
