@@ -10,14 +10,16 @@ from typing import Any
 
 from better_compute import registry
 from better_compute.contract import names
+from better_compute.contract.contexts import LeaseInfo, Signal
 from better_compute.contract.durations import milliseconds
 from better_compute.contract.errors import ComputeError, ErrorCode
 from better_compute.contract.methods import MethodSpec, Resource, ResourceType
 from better_compute.contract.module import ModuleSpec
+from better_compute.contract.outcomes import Outcome
 from better_compute.contract.pages import Page
-from better_compute.contract.ports import LeaseInfo, Principal, Signal
-from better_compute.contract.reconcilers import Outcome
+from better_compute.contract.principals import Principal
 from better_compute.engine import wakeup as wakeup  # a process that can enqueue can also wake workers
+from better_compute.engine.module_log import module_log
 from better_compute.engine.sealing import SecretsPort
 from better_compute.engine.shards import shard_for
 from better_compute.store import clock, outbox, transaction
@@ -217,7 +219,7 @@ def module_context(spec: ModuleSpec) -> BoundModuleContext:
         module=spec.name,
         sql=SqlPort(),
         options=spec.options,
-        log=logging.getLogger(f"better_compute.module.{spec.name}"),
+        log=module_log(spec.name),
     )
 
 

@@ -39,7 +39,7 @@ _SECRETS: Final = (
     # password=..., token: ..., 'secret': '...'
     (re.compile(rf"(?i)\b({_NAME}['\"]?\s*(?:=>|[=:])\s*){_VALUE}"), r"\1..."),
     # Tokens of this project and JWTs, wherever they stand.
-    (re.compile(r"\bbct_[\w-]+|\beyJ[\w-]+\.[\w-]+(?:\.[\w-]*)?"), "..."),
+    (re.compile(r"\bbc[ti]_[\w-]+|\beyJ[\w-]+\.[\w-]+(?:\.[\w-]*)?"), "..."),
     (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*"), "-----BEGIN PRIVATE KEY----- ..."),
 )
 

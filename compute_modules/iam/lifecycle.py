@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from better_compute import ModuleContext
+from better_compute import ModuleContext, describe_failure
 
 from . import outside, tree
 from .inbox import Inbox
@@ -31,7 +31,7 @@ class Binding:
         try:
             source.bind(Inbox(ctx))
         except Exception as error:
-            self.failed = f"{type(error).__name__}: {error}"
+            self.failed = describe_failure(error)
             ctx.log.exception("the tenant source could not be bound; its tenants are followed by the sweep only")
         else:
             self._source = source

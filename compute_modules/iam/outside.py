@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, Literal, Protocol
 import msgspec
 from django.utils.module_loading import import_string
 
-from better_compute import ComputeError, ErrorCode, Meta, ModuleContext, TenantId
+from better_compute import ComputeError, ErrorCode, Meta, ModuleContext, TenantId, describe_failure
 
 from .apps import Options
 
@@ -82,7 +82,7 @@ def _made(path: str) -> TenantSource:
     try:
         made = import_string(path)()
     except Exception as error:
-        raise _no_source(path, f"{type(error).__name__}: {error}") from error
+        raise _no_source(path, describe_failure(error)) from error
     missing = [name for name in _METHODS if not callable(getattr(made, name, None))]
     if missing:
         raise _no_source(path, f"what it returns has no {', '.join(missing)}")

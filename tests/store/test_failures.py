@@ -33,6 +33,7 @@ SECRET = "hunter2"
         ("postgresql://u:p@ss/hunter2@db:5432/x refused", "postgresql://...@db:5432/x refused"),
         ("'redis://:hunter2@cache:6379' and 'http://b/'", "'redis://...@cache:6379' and 'http://b/'"),
         ("bct_hunter2hunter2 is unknown", "... is unknown"),
+        ("bci_hunter2hunter2 is unknown", "... is unknown"),
         ("eyJhbGciOiJub25lIn0.hunter2.sig is expired", "... is expired"),
         ("-----BEGIN RSA PRIVATE KEY----- hunter2", "-----BEGIN PRIVATE KEY----- ..."),
     ],

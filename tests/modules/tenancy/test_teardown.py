@@ -165,7 +165,9 @@ class TestHooks:
         assert len(told("one.kept")) == 1
         assert told("two.ghost") == []
 
-    def test_a_hook_that_raises_is_a_blocker_by_name_with_its_mend_and_stops_no_other(self) -> None:
+    def test_a_hook_that_raises_is_a_blocker_by_name_with_its_mend_and_stops_no_other(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
         def fail(ctx: ModuleContext, tenant_id: str) -> Any:
             raise ValueError("password=hunter2")
 
@@ -189,6 +191,10 @@ class TestHooks:
         with connection.cursor() as cursor:
             cursor.execute("SELECT blockers::text FROM compute_tenant_states")
             assert "ValueError: password=..." in cursor.fetchone()[0]
+        assert "in fail" in caplog.text, "operators have the stack"
+        assert "ValueError: password=..." in caplog.text
+        # A stack shows the line that raised, which is code; what was raised is blotted out.
+        assert caplog.text.count("hunter2") == caplog.text.count('raise ValueError("password=hunter2")')
 
     def test_a_hook_may_say_what_blocks_it_and_how_to_mend_it(self) -> None:
         def refuse(ctx: ModuleContext, tenant_id: str) -> Any:
