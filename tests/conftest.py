@@ -16,6 +16,7 @@ import pytest
 from pytest_django import DjangoDbBlocker
 
 from better_compute.devtools.services import Services
+from tests.warm import PROJECT, Warm
 
 
 def _python_for_everyone() -> str | None:
@@ -171,6 +172,16 @@ def python_for_everyone() -> str:
 def broker_url() -> str:
     """The broker's address."""
     return os.environ["CELERY_BROKER_URL"]
+
+
+@pytest.fixture(scope="session")
+def warm_project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warm]:
+    """The process that forks for each worker or server of the example project."""
+    server = Warm(tmp_path_factory.mktemp("project") / "socket", PROJECT)
+    try:
+        yield server
+    finally:
+        server.stop()
 
 
 @pytest.fixture

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,6 +14,7 @@ from django.db import connection
 from better_compute.engine.shards import UNSHARDED, shard_of
 from better_compute.store import transaction
 from better_compute.store.work import WorkRow
+from tests.warm import Warm
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARDED = {"plant.nodes", "plant.bulk", "plant.placer"}
@@ -67,20 +65,17 @@ def queued(kind: str) -> list[str]:
 class Worker:
     """One ``celery worker`` process."""
 
-    def __init__(self, env: dict[str, str], log: Path, *options: str) -> None:
+    def __init__(self, warm: Warm, env: dict[str, str], log: Path, *options: str) -> None:
         self.log = log
-        self._file = log.open("w")
-        self.process = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "celery", "-A", "example_project", "worker", "-l", "INFO", "-c", "2"),
+        with log.open("w") as file:
+            self.process = warm.python(
+                *("-m", "celery", "-A", "example_project", "worker", "-l", "INFO", "-c", "2"),
                 *("--without-gossip", "--without-mingle"),
                 *(options or ("-P", "threads")),
-            ],
-            env=env,
-            cwd=ROOT,
-            stdout=self._file,
-            stderr=subprocess.STDOUT,
-        )
+                folder=ROOT,
+                environment=env,
+                log=file,
+            )
 
     @property
     def pid(self) -> int:
@@ -101,7 +96,7 @@ class Worker:
         ]
 
     def terminate(self) -> None:
-        self.process.send_signal(signal.SIGTERM)
+        self.process.terminate()
 
     def kill(self) -> None:
         self.process.kill()
@@ -117,12 +112,11 @@ class Worker:
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait()
-        self._file.close()
 
 
 @pytest.fixture
 def start_worker(
-    transactional_db: None, process_env: dict[str, str], tmp_path: Path
+    transactional_db: None, process_env: dict[str, str], tmp_path: Path, warm_project: Warm
 ) -> Iterator[Callable[..., Worker]]:
     """Start a worker process; ends with the test."""
     workers: list[Worker] = []
@@ -131,7 +125,7 @@ def start_worker(
         env = {**process_env, "DJANGO_SETTINGS_MODULE": "tests.engine.plant_settings", "C_FORCE_ROOT": "1"}
         env.update(environment)
         env["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-        worker = Worker(env, tmp_path / f"worker{len(workers)}.log", *options)
+        worker = Worker(warm_project, env, tmp_path / f"worker{len(workers)}.log", *options)
         workers.append(worker)
         return worker
 

@@ -84,6 +84,25 @@ def test_a_failing_key_is_kept_with_its_error(start_worker: Start) -> None:
     assert error == "ValueError: no  luck with k"
 
 
+def test_whatever_a_handler_raises_is_a_failure_of_its_key_and_ends_no_thread(start_worker: Start) -> None:
+    quits = ["CancelledError", "GeneratorExit", "KeyboardInterrupt", "SystemExit"]
+    enqueue("plant.quits", *quits)
+    enqueue("plant.quits-many", "a", "b")
+    worker = start_worker()
+    for kind, keys in (("plant.quits", quits), ("plant.quits-many", ["a", "b"])):
+        failed = "SELECT key, last_error FROM compute_work WHERE kind = %s AND attempts > 1 ORDER BY key"
+        rows = eventually(
+            lambda failed=failed, kind=kind, keys=keys: len(ask(failed, kind)) == len(keys) and ask(failed, kind)
+        )
+        assert [error for _, error in rows] == [
+            f"{key if kind == 'plant.quits' else 'KeyboardInterrupt'}: enough" for key, _ in rows
+        ]
+    enqueue("plant.marks", "after")
+    eventually(lambda: told("ran", "after"))
+    worker.terminate()
+    assert worker.wait() == 0
+
+
 def test_a_batch_reconciler_gets_many_keys_at_once(start_worker: Start) -> None:
     keys = [f"node-{number}" for number in range(300)]
     enqueue("plant.bulk", *keys)
@@ -157,18 +176,22 @@ def test_leases_are_shared_evenly_and_handed_over(start_worker: Start) -> None:
 
 
 def test_a_key_that_kills_its_process_is_isolated(start_worker: Start) -> None:
+    def isolated() -> bool:
+        return ask("SELECT key, last_error, attempts > 0 FROM compute_work WHERE kind = 'plant.poison'") == [
+            ("poison", CRASHED, True)
+        ]
+
     enqueue("plant.poison", "a", "b", "poison")
     died = 0
     for _ in range(4):
         worker = start_worker()
-        eventually(lambda: queued("plant.poison") == ["poison"] or worker.process.poll() is not None, 20)  # noqa: B023
+        eventually(lambda: isolated() or worker.process.poll() is not None, 20)  # noqa: B023
         died += worker.process.poll() == 9
-        if queued("plant.poison") == ["poison"]:
+        if isolated():
             break
     assert died
-    assert queued("plant.poison") == ["poison"]
+    assert isolated()
     assert {row["key"] for row in told("started")} == {"a", "b", "poison"}
-    assert ask("SELECT last_error, attempts > 0 FROM compute_work WHERE key = 'poison'") == [(CRASHED, True)]
 
 
 def test_every_backend_killed_costs_nothing(start_worker: Start) -> None:

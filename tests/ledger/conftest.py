@@ -11,7 +11,7 @@ from django.conf import settings
 
 from tests.ledger.databases import Databases
 from tests.ledger.host import Host
-from tests.ledger.warm import Warm
+from tests.warm import HOST, Warm
 
 
 @pytest.fixture(scope="session")
@@ -24,7 +24,7 @@ def throwaway_server() -> dict[str, Any]:
 @pytest.fixture(scope="session")
 def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warm]:
     """The process that forks for each ``manage.py``."""
-    server = Warm(tmp_path_factory.mktemp("warm") / "socket")
+    server = Warm(tmp_path_factory.mktemp("warm") / "socket", HOST)
     try:
         yield server
     finally:

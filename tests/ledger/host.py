@@ -11,7 +11,7 @@ from typing import Any
 
 import psycopg
 
-from tests.ledger.warm import Started, Warm
+from tests.warm import Started, Warm
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 

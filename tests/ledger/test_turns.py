@@ -15,7 +15,7 @@ from django.core.management import CommandError, call_command
 from better_compute.ledger.engine import version_problem
 from better_compute.store.migration_lock import KEY
 from tests.ledger.host import Host, finished, run_sql, table
-from tests.ledger.warm import Started
+from tests.warm import Started
 
 #: Holds every migrator at the door until all of them are there, so that they really meet.
 BARRIER = """
