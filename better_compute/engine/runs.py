@@ -38,6 +38,9 @@ _IDLE: Final = (
     " its lease: do slow work outside of ctx.sql.transaction(), or raise TTL_MS.)"
 )
 
+#: Classes of exceptions, as ``except`` takes them.
+_Fails = type[BaseException] | tuple[type[BaseException], ...]
+
 _inside: Final[ContextVar[str | None]] = ContextVar("compute_inside_a_run_of", default=None)
 
 
@@ -145,6 +148,7 @@ def run_keys(
     may_start: Callable[[Hold], bool],
     until: float | None = None,
     started: Callable[[Sequence[str]], None] = lambda keys: None,
+    fails: _Fails = (Exception, SystemExit),
 ) -> Batch:
     """Run keys one after the other, or in one call for a :class:`BatchReconciler`.
 
@@ -156,9 +160,13 @@ def run_keys(
         ``time.monotonic()`` after which no further key is started; the rest stays queued.
     started
         Told which keys are about to run, and of none when they have.
+    fails
+        What a run may raise as a failure of its key. A worker takes everything, since an ``asyncio.CancelledError`` or
+        a ``KeyboardInterrupt`` that a handler raises would end the thread of every key after it; a step by hand leaves
+        alone what is meant for the caller, such as Ctrl-C and the outcomes of pytest.
     """
     with _run_of(reconciler.name):
-        return _run(spec, reconciler, claims, may_start, until, started)
+        return _run(spec, reconciler, claims, may_start, until, started, fails)
 
 
 def _run(
@@ -168,13 +176,14 @@ def _run(
     may_start: Callable[[Hold], bool],
     until: float | None,
     started: Callable[[Sequence[str]], None],
+    fails: _Fails,
 ) -> Batch:
     batch = Batch(reconciler.name)
     if isinstance(reconciler, BatchReconciler):
         group = [(claimed, hold) for claimed, hold in claims if may_start(hold)]
         if group:
             started([claimed.key for claimed, _ in group])
-            _run_many(spec, reconciler, group, batch)
+            _run_many(spec, reconciler, group, batch, fails)
             started(())
         return batch
     for claimed, hold in claims:
@@ -182,25 +191,27 @@ def _run(
             break
         if may_start(hold):
             started((claimed.key,))
-            _run_one(spec, reconciler, claimed, hold, batch)
+            _run_one(spec, reconciler, claimed, hold, batch, fails)
     started(())
     return batch
 
 
-def _run_one(spec: ModuleSpec, reconciler: Reconciler, claimed: Claimed, hold: Hold, batch: Batch) -> None:
+def _run_one(
+    spec: ModuleSpec, reconciler: Reconciler, claimed: Claimed, hold: Hold, batch: Batch, fails: _Fails
+) -> None:
     try:
         outcome = _outcome(reconciler.run(context_under(spec, hold), claimed.key))
     except LeaseLost:
         hold.abort.set()
         batch.lost += 1
-    except (Exception, SystemExit) as error:
+    except fails as error:
         batch.fail(hold, claimed, _describe(reconciler, claimed.key, error))
     else:
         batch.settle(hold, claimed, outcome)
 
 
 def _run_many(
-    spec: ModuleSpec, reconciler: BatchReconciler, group: Sequence[tuple[Claimed, Hold]], batch: Batch
+    spec: ModuleSpec, reconciler: BatchReconciler, group: Sequence[tuple[Claimed, Hold]], batch: Batch, fails: _Fails
 ) -> None:
     keys = [claimed.key for claimed, _ in group]
     try:
@@ -210,7 +221,7 @@ def _run_many(
         for _, hold in group:
             hold.abort.set()
         batch.lost += len(group)
-    except (Exception, SystemExit) as error:
+    except fails as error:
         described = _describe(reconciler, keys[0] if len(keys) == 1 else f"{len(keys)} keys", error)
         for claimed, hold in group:
             batch.fail(hold, claimed, described)

@@ -200,7 +200,8 @@ class Runtime:
                 try:
                     if not self.turns.run_next():
                         return
-                except Exception as error:
+                except BaseException as error:
+                    # Nothing may end this thread but the process's own end: its lane would stand still for good.
                     log.error("a turn failed; its keys stay queued\n%s", trace_failure(error))
                     sleep(0.5)
         finally:

@@ -97,8 +97,10 @@ class Turns:
                 may_start=lambda hold: self._may_start(lane, hold),
                 until=before + TURN_SECONDS,
                 started=lambda keys: self._started(lane, keys),
+                fails=BaseException,
             )
         except BaseException:
+            self._started(lane, ())
             self._release(lane, claims, claims)
             raise
         seconds = monotonic() - before

@@ -1,5 +1,6 @@
 """Reconcilers that obey, fail, hang, die or write where they must not. Each tells the outbox what it did."""
 
+import asyncio
 import os
 import threading
 import time
@@ -90,6 +91,25 @@ class Fails(Reconciler):
     def run(self, ctx: ReconcileContext, key: str) -> Outcome:
         tell(ctx, "ran", key)
         raise ValueError(f"no \x00 luck with {key}")
+
+
+class Quits(Reconciler):
+    """Raises what is no ``Exception``: what a cancelled coroutine, Ctrl-C, a closed generator and ``exit()`` raise."""
+
+    name = "plant.quits"
+
+    def run(self, ctx: ReconcileContext, key: str) -> Outcome:
+        kinds = {each.__name__: each for each in (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit, SystemExit)}
+        raise kinds[key]("enough")
+
+
+class QuitsMany(BatchReconciler):
+    """The same, for all keys in one."""
+
+    name = "plant.quits-many"
+
+    def run_many(self, ctx: ReconcileContext, keys: Sequence[str]) -> Mapping[str, Outcome]:
+        raise KeyboardInterrupt("enough")
 
 
 class Poison(Reconciler):
