@@ -12,7 +12,13 @@ if TYPE_CHECKING:
     from msgspec import Meta as Meta
 
     from better_compute.admin.read_only import ReadOnlyAdmin as ReadOnlyAdmin
-    from better_compute.contract.commands import CliCommand as CliCommand, CommandKind as CommandKind
+    from better_compute.contract.command_kinds import CommandKind as CommandKind
+    from better_compute.contract.commands import CliCommand as CliCommand
+    from better_compute.contract.contexts import (
+        MethodContext as MethodContext,
+        ModuleContext as ModuleContext,
+        ReconcileContext as ReconcileContext,
+    )
     from better_compute.contract.errors import (
         ComputeError as ComputeError,
         ErrorCode as ErrorCode,
@@ -54,31 +60,23 @@ if TYPE_CHECKING:
         ModuleStatusHandler as ModuleStatusHandler,
         ProfileDocument as ProfileDocument,
     )
-    from better_compute.contract.pages import Page as Page, PageInput as PageInput
-    from better_compute.contract.ports import (
+    from better_compute.contract.outcomes import DONE as DONE, SYNC_AGAIN as SYNC_AGAIN, Outcome as Outcome
+    from better_compute.contract.pages import Page as Page, PageInput as PageInput, PageKey as PageKey
+    from better_compute.contract.ports import Hosted as Hosted, KeySource as KeySource
+    from better_compute.contract.principals import (
         Authorizer as Authorizer,
         BearerCredential as BearerCredential,
         Decision as Decision,
-        Expression as Expression,
-        Hosted as Hosted,
-        KeySource as KeySource,
-        MethodContext as MethodContext,
-        ModuleContext as ModuleContext,
-        PageKey as PageKey,
         Principal as Principal,
-        ReconcileContext as ReconcileContext,
-        TenantHook as TenantHook,
-        TenantStanding as TenantStanding,
     )
     from better_compute.contract.reconcilers import (
-        DONE as DONE,
-        SYNC_AGAIN as SYNC_AGAIN,
         BatchReconciler as BatchReconciler,
-        Outcome as Outcome,
         Periodic as Periodic,
         Reconciler as Reconciler,
     )
+    from better_compute.contract.sql import Expression as Expression
     from better_compute.contract.states import StateTable as StateTable
+    from better_compute.contract.tenants import TenantHook as TenantHook, TenantStanding as TenantStanding
     from better_compute.engine.celery import install_celery as install_celery
     from better_compute.engine.request_log import RequestIdFilter as RequestIdFilter
     from better_compute.envelope.identity import session_principal as session_principal
@@ -93,7 +91,9 @@ __version__ = "1.0.0.dev0"
 _HOME = {
     "msgspec": ("Meta",),
     "better_compute.admin.read_only": ("ReadOnlyAdmin",),
-    "better_compute.contract.commands": ("CliCommand", "CommandKind"),
+    "better_compute.contract.command_kinds": ("CommandKind",),
+    "better_compute.contract.commands": ("CliCommand",),
+    "better_compute.contract.contexts": ("MethodContext", "ModuleContext", "ReconcileContext"),
     "better_compute.contract.errors": ("ComputeError", "ErrorCode", "LeaseLost", "Violation"),
     "better_compute.contract.extensions": (
         "Extension",
@@ -122,34 +122,17 @@ _HOME = {
     ),
     "better_compute.contract.migrations": ("ComputeMigration", "RunSqlFile"),
     "better_compute.contract.module": ("ComputeModule", "ComputePlugin", "ProfileDocument", "ModuleStatusHandler"),
-    "better_compute.contract.pages": ("Page", "PageInput"),
-    "better_compute.contract.ports": (
-        "Authorizer",
-        "BearerCredential",
-        "Decision",
-        "Expression",
-        "Hosted",
-        "KeySource",
-        "MethodContext",
-        "ModuleContext",
-        "PageKey",
-        "Principal",
-        "ReconcileContext",
-        "TenantHook",
-        "TenantStanding",
-    ),
-    "better_compute.contract.reconcilers": (
-        "DONE",
-        "SYNC_AGAIN",
-        "BatchReconciler",
-        "Outcome",
-        "Periodic",
-        "Reconciler",
-    ),
+    "better_compute.contract.outcomes": ("DONE", "SYNC_AGAIN", "Outcome"),
+    "better_compute.contract.pages": ("Page", "PageInput", "PageKey"),
+    "better_compute.contract.ports": ("Hosted", "KeySource"),
+    "better_compute.contract.principals": ("Authorizer", "BearerCredential", "Decision", "Principal"),
+    "better_compute.contract.reconcilers": ("BatchReconciler", "Periodic", "Reconciler"),
+    "better_compute.contract.sql": ("Expression",),
     "better_compute.contract.states": ("StateTable",),
+    "better_compute.contract.tenants": ("TenantHook", "TenantStanding"),
     "better_compute.engine.celery": ("install_celery",),
-    "better_compute.envelope.identity": ("session_principal",),
     "better_compute.engine.request_log": ("RequestIdFilter",),
+    "better_compute.envelope.identity": ("session_principal",),
     "better_compute.envelope.router": ("ComputeRouter", "bad_request"),
     "better_compute.envelope.viewset": ("ComputeViewSet",),
     "better_compute.facade": ("compute",),

@@ -29,7 +29,7 @@ from better_compute import (
     registry,
 )
 from better_compute.contract.module import ModuleSpec, ProfileDocument
-from better_compute.contract.ports import PageKey
+from better_compute.contract.pages import PageKey
 from better_compute.engine import pausing
 from better_compute.store import pauses, queued, transaction
 

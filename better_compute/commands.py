@@ -16,9 +16,10 @@ from better_compute.client import shell, waiting
 from better_compute.client.errors import Problem
 from better_compute.client.options import Options
 from better_compute.contract.commands import CliCommand
+from better_compute.contract.contexts import ModuleContext
 from better_compute.contract.errors import ComputeError
 from better_compute.contract.methods import MethodSpec
-from better_compute.contract.ports import ModuleContext, Principal
+from better_compute.contract.principals import Principal
 from better_compute.engine import pausing
 from better_compute.envelope import call, problem
 

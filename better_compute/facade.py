@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from better_compute import doctor, registry
+from better_compute.contract.contexts import ModuleContext
 from better_compute.contract.findings import Report
-from better_compute.contract.ports import Authorizer, ModuleContext
+from better_compute.contract.principals import Authorizer
 from better_compute.engine import hosting
 from better_compute.engine.contexts import module_context
 from better_compute.engine.jobs import Jobs

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta
 
 from better_compute.contract import names
-
-if TYPE_CHECKING:
-    from better_compute.contract.ports import Sql
+from better_compute.contract.sql import Sql
 
 MethodKind = Literal["mutation", "query"]
 #: States of a tenant, besides active, in which a method may be called; ``"any"`` means it judges the state itself.

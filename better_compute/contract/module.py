@@ -16,12 +16,14 @@ from typing import Any, ClassVar, Protocol
 from django.apps import AppConfig, apps
 from django.core.exceptions import ImproperlyConfigured
 
-from better_compute.contract.commands import CliCommand, CommandKind
+from better_compute.contract.command_kinds import CommandKind
+from better_compute.contract.commands import CliCommand
+from better_compute.contract.contexts import ModuleContext
 from better_compute.contract.extensions import Extension
 from better_compute.contract.findings import Finding
 from better_compute.contract.methods import Catalog, MethodSpec
-from better_compute.contract.ports import ModuleContext
-from better_compute.contract.reconcilers import Outcome, Reconciler
+from better_compute.contract.outcomes import Outcome
+from better_compute.contract.reconcilers import Reconciler
 
 #: This module's part of a node's spec, by section; merged in hosted order, later wins.
 NodeSpecPart = Mapping[str, Any]

@@ -11,6 +11,9 @@ from better_compute.contract.methods import Input, Output
 #: Fields of :class:`PageInput` that say which page, not which list.
 PAGE_FIELDS: Final = ("cursor", "limit")
 
+#: A row's place in a list.
+PageKey = tuple[str | int | None, ...]
+
 _Item = TypeVar("_Item")
 
 

@@ -12,27 +12,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from enum import StrEnum
-from typing import TYPE_CHECKING, ClassVar, Final, Literal
+from typing import ClassVar, Literal
 
-if TYPE_CHECKING:
-    from better_compute.contract.ports import ReconcileContext
+from better_compute.contract.contexts import ReconcileContext
+from better_compute.contract.outcomes import DONE, Outcome
 
 ShardBy = Literal["node", "pool", "none"]
 Role = Literal["controllers", "scheduler"]
-
-
-class Outcome(StrEnum):
-    """How a run ended. A run that raises is retried with backoff; its key is never dropped."""
-
-    #: The key is converged; it leaves the queue unless it was enqueued again meanwhile.
-    DONE = "DONE"
-    #: More is to be done; the key goes to the end of the queue and its failures are forgotten.
-    SYNC_AGAIN = "SYNC_AGAIN"
-
-
-DONE: Final = Outcome.DONE
-SYNC_AGAIN: Final = Outcome.SYNC_AGAIN
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import Any
 
 import django
 
-from better_compute.contract.ports import Principal
+from better_compute.contract.principals import Principal
 from better_compute.devtools.place import read_object, write_object
 
 ADMIN = "admin"

@@ -9,14 +9,14 @@ from threading import Event
 from time import monotonic
 from typing import Any, Final, NamedTuple
 
-from better_compute.contract.ports import LeaseInfo
+from better_compute.contract.contexts import LeaseInfo
 
 #: How often a run that waits under several leases looks at all of them.
 LOOK_SECONDS: Final = 0.05
 
 
 class Abort:
-    """The :class:`better_compute.contract.ports.Signal` of a run."""
+    """The :class:`better_compute.contract.contexts.Signal` of a run."""
 
     __slots__ = ("_event",)
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 from uuid import uuid4
 
 from better_compute import conf
-from better_compute.contract.ports import LeaseInfo
+from better_compute.contract.contexts import LeaseInfo
 from better_compute.contract.reconcilers import Reconciler, Role
 from better_compute.engine.holds import Hold
 from better_compute.engine.periodic import declared

@@ -17,7 +17,8 @@ from psycopg import errors
 from better_compute import conf
 from better_compute.contract.errors import LeaseLost
 from better_compute.contract.module import ModuleSpec
-from better_compute.contract.reconcilers import DONE, SYNC_AGAIN, BatchReconciler, Outcome, Reconciler
+from better_compute.contract.outcomes import DONE, SYNC_AGAIN, Outcome
+from better_compute.contract.reconcilers import BatchReconciler, Reconciler
 from better_compute.engine import backoff
 from better_compute.engine.contexts import BoundReconcileContext
 from better_compute.engine.holds import AnyAbort, Hold

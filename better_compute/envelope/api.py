@@ -8,9 +8,10 @@ from typing import Any, TypeVar, overload
 
 from better_compute import registry
 from better_compute.contract import names
+from better_compute.contract.contexts import MethodContext
 from better_compute.contract.errors import ComputeError, ErrorCode
 from better_compute.contract.methods import MethodSpec
-from better_compute.contract.ports import MethodContext, Principal
+from better_compute.contract.principals import Principal
 from better_compute.envelope import call
 
 _Group = TypeVar("_Group")

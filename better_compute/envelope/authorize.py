@@ -14,7 +14,7 @@ from better_compute import conf
 from better_compute.contract.errors import ComputeError, ErrorCode
 from better_compute.contract.methods import Resource
 from better_compute.contract.names import codename
-from better_compute.contract.ports import Authorizer, Decision, Principal
+from better_compute.contract.principals import Authorizer, Decision, Principal
 
 ANY_TENANT: Final = "compute.any_tenant"
 
@@ -32,7 +32,7 @@ class DjangoPermissions:
     """
 
     def authorize(self, principal: Principal, action: str, resource: Resource, tenant_id: str | None) -> Decision:
-        """Judge one call; see :class:`better_compute.contract.ports.Authorizer`."""
+        """Judge one call; see :class:`better_compute.contract.principals.Authorizer`."""
         if principal.kind == "internal" and principal.user is None:
             return Decision(principal.tenant_id in (None, tenant_id), visible=False, reason="OTHER_TENANT")
         user = _unremembered(principal.user)

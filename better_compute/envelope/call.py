@@ -22,7 +22,8 @@ from better_compute import conf, registry
 from better_compute.contract import names
 from better_compute.contract.errors import ComputeError, ErrorCode, shown
 from better_compute.contract.methods import MethodSpec, Resource
-from better_compute.contract.ports import Decision, Expression, Principal
+from better_compute.contract.principals import Decision, Principal
+from better_compute.contract.sql import Expression
 from better_compute.engine import request_log, runs
 from better_compute.engine.contexts import BoundMethodContext, EventsPort, module_context, served_port
 from better_compute.envelope import codec, cursors, idempotency, identity, problem

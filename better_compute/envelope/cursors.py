@@ -18,8 +18,7 @@ import msgspec
 
 from better_compute import conf
 from better_compute.contract.errors import ComputeError, ErrorCode, Violation
-from better_compute.contract.pages import PAGE_FIELDS, Page, PageInput
-from better_compute.contract.ports import PageKey
+from better_compute.contract.pages import PAGE_FIELDS, Page, PageInput, PageKey
 from better_compute.engine import keys
 
 PURPOSE: Final = "cursor"
@@ -53,7 +52,7 @@ class Cursors:
         key: Callable[[_Row], PageKey],
         show: Callable[[_Row], _Item | None],
     ) -> Page[_Item]:
-        """One page; see :meth:`better_compute.contract.ports.MethodContext.page`."""
+        """One page; see :meth:`better_compute.contract.contexts.MethodContext.page`."""
         after = self.read(input)
         items: list[_Item] = []
         looked_at = 0

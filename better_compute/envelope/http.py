@@ -13,7 +13,7 @@ from django.utils.http import http_date
 from better_compute import conf
 from better_compute.contract.errors import ComputeError, ErrorCode, shown
 from better_compute.contract.methods import MethodSpec
-from better_compute.contract.ports import Principal
+from better_compute.contract.principals import Principal
 from better_compute.engine import request_log
 from better_compute.envelope import call, codec, idempotency, identity, openapi, problem, rate
 

@@ -15,7 +15,7 @@ from django.http import HttpRequest, HttpResponse
 from django.middleware.csrf import CsrfViewMiddleware
 
 from better_compute.contract.errors import ComputeError, ErrorCode
-from better_compute.contract.ports import BearerCredential, Principal
+from better_compute.contract.principals import BearerCredential, Principal
 from better_compute.engine.contexts import served_port
 from better_compute.envelope import tokens
 from better_compute.store import preamble

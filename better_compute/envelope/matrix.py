@@ -9,7 +9,7 @@ import msgspec
 
 from better_compute import registry
 from better_compute.contract.methods import MethodSpec, Resource
-from better_compute.contract.ports import RoleMatrix
+from better_compute.contract.principals import RoleMatrix
 from better_compute.engine.contexts import served_port
 from better_compute.registry import table
 

@@ -21,7 +21,7 @@ from redis.retry import Retry
 
 from better_compute import conf
 from better_compute.contract.errors import ComputeError, ErrorCode
-from better_compute.contract.ports import Principal
+from better_compute.contract.principals import Principal
 
 #: Seconds that a call may wait for the store.
 STORE_TIMEOUT_S: Final = 0.05

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 import better_compute
-from better_compute.contract.commands import CliCommand, CommandKind
+from better_compute.contract.command_kinds import CommandKind
+from better_compute.contract.commands import CliCommand
 from better_compute.contract.errors import ComputeError, ErrorCode
 from better_compute.contract.extensions import Extension
 from better_compute.contract.methods import MethodSpec, ResourceType

@@ -14,8 +14,8 @@ from psycopg import errors, generators, sql
 from psycopg.pq import ExecStatus
 
 from better_compute import conf
+from better_compute.contract.contexts import LeaseInfo
 from better_compute.contract.errors import LeaseLost
-from better_compute.contract.ports import LeaseInfo
 from better_compute.store import arrays, mark
 
 #: Set on a connection whose session is read-only outside fenced transactions (``store.session``).

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from django.db import connections
 
-from better_compute.contract.ports import Expression
+from better_compute.contract.sql import Expression
 from better_compute.store import mark
 
 #: How long a call may send nothing, in milliseconds, before PostgreSQL ends it: its body may drip, its process may

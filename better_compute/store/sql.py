@@ -10,7 +10,7 @@ from typing import Any
 from django.db import connections
 
 from better_compute import conf
-from better_compute.contract.ports import QueryResult
+from better_compute.contract.sql import QueryResult
 from better_compute.store import transaction
 
 
@@ -21,7 +21,7 @@ class SqlPort:
     fence: Callable[[], None] | None = None
 
     def query(self, sql: str, params: Sequence[Any] | Mapping[str, Any] = ()) -> QueryResult:
-        """Run one statement; see :class:`better_compute.contract.ports.Sql`."""
+        """Run one statement; see :class:`better_compute.contract.sql.Sql`."""
         with connections[conf.current().database].cursor() as cursor:
             cursor.execute(sql, params or None)
             if cursor.description is None:

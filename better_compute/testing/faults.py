@@ -7,8 +7,10 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from better_compute.contract.ports import QueryResult, ReconcileContext
-from better_compute.contract.reconcilers import BatchReconciler, Outcome, Reconciler
+from better_compute.contract.contexts import ReconcileContext
+from better_compute.contract.outcomes import Outcome
+from better_compute.contract.reconcilers import BatchReconciler, Reconciler
+from better_compute.contract.sql import QueryResult
 from better_compute.store import transaction
 
 #: In the order in which a run reaches them. ``fencing`` to ``committed`` come once for every transaction it opens.

@@ -19,7 +19,7 @@ class Grants:
     """
 
     def authorize(self, principal: Principal, action: str, resource: Resource, tenant_id: str | None) -> Decision:
-        """Judge one call in its transaction; see :class:`better_compute.contract.ports.Authorizer`."""
+        """Judge one call in its transaction; see :class:`better_compute.contract.principals.Authorizer`."""
         ctx = compute.context("iam")
         known = self._without_grants(principal, tenant_id)
         return known or self._judged(ctx, projection.read(ctx), principal, action, resource, tenant_id)

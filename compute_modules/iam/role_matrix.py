@@ -30,7 +30,7 @@ _WHO: Final = "service/somebody"
 
 @dataclass(frozen=True, slots=True)
 class RoleMatrixPort:
-    """See :class:`better_compute.contract.ports.RoleMatrix`. The role is granted in ``own``, with `inherit`."""
+    """See :class:`better_compute.contract.principals.RoleMatrix`. The role is granted in ``own``, with `inherit`."""
 
     ctx: ModuleContext
 

@@ -21,7 +21,7 @@ _ADMIT: Final = """(
 
 @dataclass(frozen=True, slots=True)
 class TenantsPort:
-    """See :class:`better_compute.contract.ports.Tenants`."""
+    """See :class:`better_compute.contract.tenants.Tenants`."""
 
     ctx: ModuleContext
 
@@ -47,6 +47,8 @@ class TenantsPort:
         for id, state, reason in msgspec.json.decode(read[0], type=list[tuple[str, State, str]]):
             if not states.admits(state, kind, also_while):
                 raise states.refusal(id, state, reason, asked_for=tenant_id)
+            if state is State.DELETING and kind == "mutation" and not records.touch(self.ctx, id):
+                raise states.refusal(id, State.TORN_DOWN, reason, asked_for=tenant_id)
 
     def delete(self, tenant_id: str, *, reason: str) -> bool:
         """Begin a teardown unless it has begun."""

@@ -16,9 +16,10 @@ from django.db import connection
 from hypothesis import given, settings, strategies as st
 
 from better_compute import conf
+from better_compute.contract.contexts import ReconcileContext
 from better_compute.contract.module import ModuleSpec
-from better_compute.contract.ports import ReconcileContext
-from better_compute.contract.reconcilers import DONE, Outcome, Reconciler
+from better_compute.contract.outcomes import DONE, Outcome
+from better_compute.contract.reconcilers import Reconciler
 from better_compute.engine.dispatch import FLOOR_MARGIN, Dispatcher, InFlight, Lane
 from better_compute.engine.holds import Hold
 from better_compute.engine.membership import Membership

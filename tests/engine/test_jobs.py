@@ -10,10 +10,11 @@ import pytest
 from django.db import connection
 
 from better_compute import registry
+from better_compute.contract.contexts import ReconcileContext
 from better_compute.contract.errors import ComputeError, LeaseLost
 from better_compute.contract.module import ModuleSpec
-from better_compute.contract.ports import ReconcileContext
-from better_compute.contract.reconcilers import DONE, SYNC_AGAIN, BatchReconciler, Outcome, Periodic, Reconciler
+from better_compute.contract.outcomes import DONE, SYNC_AGAIN, Outcome
+from better_compute.contract.reconcilers import BatchReconciler, Periodic, Reconciler
 from better_compute.engine.contexts import WorkPort
 from better_compute.engine.jobs import Jobs
 from better_compute.store import leases, members

@@ -12,9 +12,10 @@ import pytest
 from django.db import connection
 
 from better_compute import conf
+from better_compute.contract.contexts import ReconcileContext
 from better_compute.contract.module import ModuleSpec
-from better_compute.contract.ports import ReconcileContext
-from better_compute.contract.reconcilers import DONE, Outcome, Reconciler
+from better_compute.contract.outcomes import DONE, Outcome
+from better_compute.contract.reconcilers import Reconciler
 from better_compute.engine import pausing
 from better_compute.engine.dispatch import Dispatcher, InFlight, Lane
 from better_compute.engine.keeper import Keeper

@@ -21,8 +21,8 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from better_compute.contract.contexts import LeaseInfo
 from better_compute.contract.errors import LeaseLost
-from better_compute.contract.ports import LeaseInfo
 from better_compute.store import claims, ends, fence, leases, members, work
 from better_compute.store.claims import Claimed
 from better_compute.store.ends import Ended

@@ -11,9 +11,10 @@ import psycopg
 import pytest
 from django.db import connection
 
+from better_compute.contract.contexts import LeaseInfo, ReconcileContext
 from better_compute.contract.errors import LeaseLost
-from better_compute.contract.ports import LeaseInfo, ReconcileContext
-from better_compute.contract.reconcilers import DONE, Outcome, Reconciler
+from better_compute.contract.outcomes import DONE, Outcome
+from better_compute.contract.reconcilers import Reconciler
 from better_compute.engine.membership import Membership
 from better_compute.store import fence, leases, members
 

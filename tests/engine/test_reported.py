@@ -12,9 +12,10 @@ import pytest
 from django.db import connection
 
 from better_compute import conf, registry
+from better_compute.contract.contexts import ReconcileContext
 from better_compute.contract.module import ModuleSpec
-from better_compute.contract.ports import ReconcileContext
-from better_compute.contract.reconcilers import DONE, SYNC_AGAIN, Outcome, Reconciler
+from better_compute.contract.outcomes import DONE, SYNC_AGAIN, Outcome
+from better_compute.contract.reconcilers import Reconciler
 from better_compute.engine.membership import Membership
 from better_compute.engine.runtime import Runtime
 from better_compute.store import ends, passes, work

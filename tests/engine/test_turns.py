@@ -9,9 +9,10 @@ from time import monotonic
 import pytest
 
 from better_compute import conf
+from better_compute.contract.contexts import ReconcileContext
 from better_compute.contract.module import ModuleSpec
-from better_compute.contract.ports import ReconcileContext
-from better_compute.contract.reconcilers import DONE, SYNC_AGAIN, Outcome, Periodic, Reconciler
+from better_compute.contract.outcomes import DONE, SYNC_AGAIN, Outcome
+from better_compute.contract.reconcilers import Periodic, Reconciler
 from better_compute.engine import turns as turns_module
 from better_compute.engine.dispatch import Dispatcher, Lane
 from better_compute.engine.membership import Membership

@@ -7,7 +7,8 @@ from typing import Any
 from better_compute import registry
 from better_compute.contract.methods import Empty, MethodGroup, MethodSpec, Resource
 from better_compute.contract.module import ModuleSpec
-from better_compute.contract.reconcilers import DONE, Outcome, Reconciler
+from better_compute.contract.outcomes import DONE, Outcome
+from better_compute.contract.reconcilers import Reconciler
 
 
 def module(name: str = "gadgets", **fields: Any) -> ModuleSpec:

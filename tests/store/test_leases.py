@@ -12,8 +12,8 @@ import psycopg
 import pytest
 from django.db import connection
 
+from better_compute.contract.contexts import LeaseInfo
 from better_compute.contract.errors import LeaseLost
-from better_compute.contract.ports import LeaseInfo
 from better_compute.store import fence, leases, members, work
 from better_compute.store.claims import CRASHED
 from better_compute.store.passes import Noted

@@ -17,8 +17,8 @@ from django.db import (
 from django.test.utils import CaptureQueriesContext
 from psycopg.pq import TransactionStatus
 
+from better_compute.contract.contexts import LeaseInfo
 from better_compute.contract.errors import ComputeError, LeaseLost
-from better_compute.contract.ports import LeaseInfo
 from better_compute.store import leases, members, transaction, work as store_work
 from better_compute.store.fence import Fence
 from better_compute.store.session import connect, guard_thread

@@ -13,9 +13,10 @@ from django.db import connection
 from django.db.transaction import on_commit
 
 from better_compute import registry
+from better_compute.contract.contexts import LeaseInfo, ReconcileContext
 from better_compute.contract.module import ModuleSpec
-from better_compute.contract.ports import LeaseInfo, ReconcileContext
-from better_compute.contract.reconcilers import DONE, SYNC_AGAIN, Outcome, Reconciler
+from better_compute.contract.outcomes import DONE, SYNC_AGAIN, Outcome
+from better_compute.contract.reconcilers import Reconciler
 from better_compute.engine.contexts import WorkPort
 from better_compute.store import leases
 from better_compute.store.session import connect

@@ -9,7 +9,7 @@ from django.core.checks import CheckMessage
 from google.protobuf.message import Message  # type: ignore[import-untyped]
 
 from better_compute.contract import names
-from better_compute.contract.commands import AgentRole, CommandKind, Lane
+from better_compute.contract.command_kinds import AgentRole, CommandKind, Lane
 from better_compute.contract.durations import milliseconds
 from better_compute.contract.module import ModuleSpec
 from better_compute.registry import ids

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from better_compute import DONE, SYNC_AGAIN, LeaseLost, ModuleContext, compute, registry
-from better_compute.contract.ports import LeaseInfo
+from better_compute.contract.contexts import LeaseInfo
 from better_compute.engine import runs
 from better_compute.engine.holds import Hold
 from better_compute.testing import advance_clock

@@ -1,0 +1,127 @@
+"""What the core hands to a module: its ports, the caller of a method, the lease of a run."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from better_compute.contract.methods import Resource
+from better_compute.contract.pages import Page, PageInput, PageKey
+from better_compute.contract.ports import Clock, Commands, Desired, Events, Hosted, Secrets, UsageRecorder, Work
+from better_compute.contract.principals import Principal
+from better_compute.contract.sql import Sql
+from better_compute.contract.tenants import Tenants
+
+_Row = TypeVar("_Row")
+_Item = TypeVar("_Item")
+
+
+class Signal(Protocol):
+    """Set when a run should end: on ``stop()`` and when its lease is lost."""
+
+    @property
+    def aborted(self) -> bool: ...
+
+    def wait(self, timeout: float) -> bool:
+        """Sleep up to ``timeout`` seconds; True as soon as the run should end."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseInfo:
+    """What a run holds: a lease's name, its holder and its epoch."""
+
+    name: str
+    holder: str
+    epoch: int
+
+
+class ModuleContext(Protocol):
+    """What ``self_check``, ``start``, ``node_spec`` and every method and run get."""
+
+    @property
+    def module(self) -> str: ...
+    @property
+    def sql(self) -> Sql: ...
+    @property
+    def events(self) -> Events: ...
+    @property
+    def work(self) -> Work: ...
+    @property
+    def commands(self) -> Commands: ...
+    @property
+    def desired(self) -> Desired: ...
+    @property
+    def clock(self) -> Clock: ...
+    @property
+    def secrets(self) -> Secrets: ...
+    @property
+    def usage(self) -> UsageRecorder | None: ...
+    @property
+    def tenants(self) -> Tenants: ...
+    @property
+    def hosted(self) -> Hosted: ...
+    @property
+    def options(self) -> Any:
+        """The module's own options, decoded from ``COMPUTE[<module>]``; None without declared options."""
+        ...
+
+    @property
+    def log(self) -> logging.Logger: ...
+
+
+class MethodContext(ModuleContext, Protocol):
+    """A module context plus the caller."""
+
+    @property
+    def principal(self) -> Principal: ...
+    @property
+    def tenant_id(self) -> str | None:
+        """The tenant that owns the resource of this call."""
+        ...
+
+    @property
+    def request_id(self) -> str: ...
+
+    def page(
+        self,
+        input: PageInput,
+        read: Callable[[PageKey | None, int], Sequence[_Row]],
+        *,
+        key: Callable[[_Row], PageKey],
+        show: Callable[[_Row], _Item | None],
+    ) -> Page[_Item]:
+        """Answer one keyset page, with the cursor of the next.
+
+        Parameters
+        ----------
+        read
+            ``read(after, limit)`` reads up to ``limit`` rows behind the key ``after``, in the order of their keys.
+        key
+            A row's place in the list: text, integers and nulls, unique among its rows.
+        show
+            What the caller sees of a row; None leaves it out, so that a list shows what its caller may see.
+
+        Raises
+        ------
+        ComputeError
+            INVALID_INPUT for a cursor of another list; CURSOR_EXPIRED for one that is too old.
+        """
+        ...
+
+    def permits(self, action: str, resource: Resource, tenant_id: str | None) -> bool:
+        """Whether this caller may do ``action`` on ``resource`` of ``tenant_id``; what a list method filters by."""
+        ...
+
+
+class ReconcileContext(ModuleContext, Protocol):
+    """A module context plus what the run holds."""
+
+    @property
+    def shard(self) -> int | None: ...
+    @property
+    def lease(self) -> LeaseInfo: ...
+    @property
+    def signal(self) -> Signal: ...
