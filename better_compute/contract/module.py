@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
 from django.apps import AppConfig, apps
-from django.core.exceptions import ImproperlyConfigured
 
 from better_compute.contract.command_kinds import CommandKind
 from better_compute.contract.commands import CliCommand
@@ -79,12 +78,13 @@ class ComputeModule(AppConfig):
 
     def __init__(self, app_name: str, app_module: Any) -> None:
         super().__init__(app_name, app_module)
+        #: The label as it was declared, which the registry judges.
+        self.declared_label: str = self.label
         taken = apps.app_configs.get(self.label)
-        if not apps.apps_ready and isinstance(taken, ComputeModule):
-            raise ImproperlyConfigured(
-                f"INSTALLED_APPS lists two compute modules with the label {self.label!r}, {taken.name} and {app_name}; "
-                "a module's name, a plugin's id and their label are unique. Change one of them, or list one only."
-            )
+        if not apps.apps_ready and isinstance(taken, ComputeModule) and taken.name != app_name:
+            # Django would end in a traceback here. Under a label that nobody has, the module reaches the check that
+            # refuses the two with their names; nothing migrates, serves or starts until then.
+            self.label = f"{self.label}__as_" + app_name.replace(".", "_")
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

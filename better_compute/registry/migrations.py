@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 
@@ -14,24 +14,35 @@ from django.db.migrations.loader import MigrationLoader
 from better_compute.contract.migrations import ComputeMigration
 from better_compute.contract.module import ModuleSpec
 from better_compute.registry import ids
-from better_compute.registry.problem import error, shown
+from better_compute.registry.problem import error, import_error, shown
 
 
-def package_of(config: AppConfig) -> str | None:
-    """Import path of the app's migrations package, None when it is disabled or absent.
+def read(spec: ModuleSpec, config: AppConfig) -> tuple[list[str], list[CheckMessage]]:
+    """Names of the migrations that ``config`` ships, in order, and what is wrong with them.
 
-    ``MIGRATION_MODULES`` is honoured.
+    They must be enabled, importable, of our class, atomic, and of one line. ``MIGRATION_MODULES`` is honoured.
     """
-    package, _ = MigrationLoader.migrations_module(config.label)
-    if package is None or find_spec(package) is None:
-        return None
-    return package
-
-
-def disabled(config: AppConfig) -> bool:
-    """Whether ``MIGRATION_MODULES`` turns off migrations that the app does ship."""
     package, explicit = MigrationLoader.migrations_module(config.label)
-    return package is None and explicit and find_spec(f"{config.name}.migrations") is not None
+    if package is None:
+        return [], list(_disabled(spec, config, explicit=explicit))
+    # Django takes a package that the settings name for granted, so its absence is a broken import.
+    if not explicit and find_spec(package) is None:
+        return [], []
+    try:
+        found = names(package)
+    except Exception as failure:
+        return [], [import_error(spec, package, failure)]
+    return found, list(_check(spec, package, found))
+
+
+def _disabled(spec: ModuleSpec, config: AppConfig, *, explicit: bool) -> Iterator[CheckMessage]:
+    if explicit and find_spec(f"{config.name}.migrations") is not None:
+        yield error(
+            ids.MIGRATIONS_DISABLED,
+            spec,
+            f"MIGRATION_MODULES[{config.label!r}] is None, so its migrations are disabled.",
+            "Remove the entry, and run tests without --nomigrations: tables and triggers come from migrations alone.",
+        )
 
 
 def names(package: str) -> list[str]:
@@ -40,21 +51,18 @@ def names(package: str) -> list[str]:
     return sorted(name for _, name, is_package in pkgutil.iter_modules(paths) if not is_package and name[0] not in "_~")
 
 
-def check(spec: ModuleSpec, config: AppConfig) -> Iterator[CheckMessage]:
-    """Judge the migrations that ``config`` ships: enabled, of our class, atomic, and of one line."""
-    if disabled(config):
-        yield error(
-            ids.MIGRATIONS_DISABLED,
-            spec,
-            f"MIGRATION_MODULES[{config.label!r}] is None, so its migrations are disabled.",
-            "Remove the entry, and run tests without --nomigrations: tables and triggers come from migrations alone.",
-        )
-    package = package_of(config)
-    if package is None:
-        return
+def _check(spec: ModuleSpec, package: str, found: Sequence[str]) -> Iterator[CheckMessage]:
     sound: dict[str, type[ComputeMigration]] = {}
-    for name in names(package):
-        migration: object = getattr(import_module(f"{package}.{name}"), "Migration", None)
+    broken = False
+    for name in found:
+        path = f"{package}.{name}"
+        try:
+            migration: object = getattr(import_module(path), "Migration", None)
+        except Exception as failure:
+            # Django's loader would end in a traceback, before any other module is judged.
+            broken = True
+            yield import_error(spec, path, failure)
+            continue
         if isinstance(migration, type) and issubclass(migration, ComputeMigration):
             sound[name] = migration
             yield from _migration(spec, name, migration)
@@ -65,7 +73,9 @@ def check(spec: ModuleSpec, config: AppConfig) -> Iterator[CheckMessage]:
                 f"migration {name!r} has Migration = {shown(migration)}, which is no subclass of ComputeMigration.",
                 "Write `from better_compute import ComputeMigration` and `class Migration(ComputeMigration):`.",
             )
-    yield from _leaves(spec, sound)
+    # What follows what is not known while one cannot be read.
+    if not broken:
+        yield from _leaves(spec, sound)
 
 
 def _migration(spec: ModuleSpec, name: str, migration: type[ComputeMigration]) -> Iterator[CheckMessage]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterable
+from traceback import extract_tb
 from typing import Final
 
 from django.core.checks import CheckMessage, Error, Warning
 
 from better_compute.contract.module import ModuleSpec
+from better_compute.registry import ids
 
 #: Longest representation of an offending value in a message, in characters.
 _SHOWN: Final = 120
@@ -36,6 +39,28 @@ def titled(spec: ModuleSpec) -> str:
 def error(id: str, spec: ModuleSpec, what: str, mend: str) -> CheckMessage:
     """A rule that ``spec`` breaks."""
     return Error(f"{titled(spec)}: {what}", hint=mend, obj=spec.path, id=id)
+
+
+def import_error(spec: ModuleSpec, path: str, failure: Exception) -> CheckMessage:
+    """A submodule or a migration of ``spec`` whose import raised, with the file and the line that did."""
+    said = " ".join(str(failure.msg if isinstance(failure, SyntaxError) else failure).split())
+    return error(
+        ids.IMPORT,
+        spec,
+        f"importing {path} raised {type(failure).__name__}: {said} ({_place(path, failure)}).",
+        f"Mend it; `manage.py shell -c '__import__(\"{path}\")'` shows the whole traceback.",
+    )
+
+
+def _place(path: str, failure: Exception) -> str:
+    """File and line that raised, the last one that is not the import system's."""
+    if isinstance(failure, SyntaxError) and failure.filename:
+        return f"{failure.filename}:{failure.lineno}"
+    frames = [each for each in extract_tb(failure.__traceback__) if not each.filename.startswith("<frozen")]
+    if frames and frames[-1].filename != importlib.__file__:
+        return f"{frames[-1].filename}:{frames[-1].lineno}"
+    # The file itself could not be read, or is not there.
+    return path
 
 
 def warning(id: str, spec: ModuleSpec, what: str, mend: str) -> CheckMessage:

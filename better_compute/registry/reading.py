@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from inspect import isabstract
-from traceback import extract_tb
 from types import ModuleType
 from typing import Any, Final
 
@@ -22,7 +21,7 @@ from better_compute.contract.methods import Catalog, MethodGroup
 from better_compute.contract.module import ComputeModule, ComputePlugin, ModuleSpec
 from better_compute.contract.reconcilers import Reconciler
 from better_compute.registry import ids, methods, migrations, submodules
-from better_compute.registry.problem import error, shown
+from better_compute.registry.problem import error, import_error, shown
 from better_compute.registry.shape import sound
 
 #: Fields that hold a sequence, under the same name on the config, on the spec and in their submodule.
@@ -84,7 +83,7 @@ class _Reader:
             ModuleSpec(
                 name=config.module_name,
                 path=config.name,
-                label=config.label,
+                label=config.declared_label,
                 plugin_id=config.id if isinstance(config, ComputePlugin) else None,
                 core_versions=config.core_versions,
             )
@@ -110,12 +109,7 @@ class _Reader:
                 self._submodules[name] = submodules.find(self.config, name)
             except Exception as failure:
                 self._submodules[name] = None
-                path = f"{self.config.name}.{name}"
-                self.refuse(
-                    ids.IMPORT,
-                    f"importing {path} raised {type(failure).__name__}: {failure} ({_place(failure)}).",
-                    f"Mend it; `manage.py shell -c 'import {path}'` shows the whole traceback.",
-                )
+                self.problems.append(import_error(self.spec, f"{self.config.name}.{name}", failure))
         return self._submodules[name]
 
     def refuse(self, id: str, what: str, mend: str) -> None:
@@ -235,9 +229,9 @@ class _Reader:
         return found
 
     def _migrations(self) -> tuple[str, ...]:
-        self.problems += migrations.check(self.spec, self.config)
-        package = migrations.package_of(self.config)
-        return () if package is None else tuple(f"{self.spec.name}/{name}" for name in migrations.names(package))
+        found, problems = migrations.read(self.spec, self.config)
+        self.problems += problems
+        return tuple(f"{self.spec.name}/{name}" for name in found)
 
     def _options(self) -> Any:
         """Decode ``COMPUTE[<name>]``; the rule on settings reports one that is no dictionary."""
@@ -272,11 +266,3 @@ class _Reader:
                 "Correct the key that the path names.",
             )
             return None
-
-
-def _place(failure: BaseException) -> str:
-    """File and line that raised, the last one that is not the import system's."""
-    frames = [frame for frame in extract_tb(failure.__traceback__) if not frame.filename.startswith("<frozen")]
-    if isinstance(failure, SyntaxError) and failure.filename:
-        return f"{failure.filename}:{failure.lineno}"
-    return f"{frames[-1].filename}:{frames[-1].lineno}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -82,3 +83,51 @@ def latin(host: Host) -> Iterator[Host]:
 def test_a_database_that_cannot_hold_every_script(latin: Host) -> None:
     assert "Database 'default' is encoded in LATIN1" in refused(latin)
     assert not latin.has_table("compute_migrations")
+
+
+#: Commands that read what is hosted, with the exit code of a refusal.
+READERS = [
+    (("compute_migrate",), 2),
+    (("compute_migrate", "--check"), 2),
+    (("migrate",), 1),
+    (("compute_module", "list"), 2),
+    (("compute_check_migrations",), 2),
+    (("compute_openapi",), 2),
+    (("compute_client", "python"), 2),
+    (("authz_matrix",), 2),
+    (("check",), 1),
+    (("showmigrations",), 1),
+    (("makemigrations", "--check"), 1),
+]
+
+
+@pytest.mark.parametrize(("command", "code"), READERS, ids=["-".join(command) for command, _ in READERS])
+def test_a_migration_that_is_no_python_is_told_with_file_and_line_at_every_door(
+    host: Host, command: tuple[str, ...], code: int
+) -> None:
+    folder = host.plugin("acme", m0001_one=table("plg_acme_one"))
+    folder.joinpath("0002_two.py").write_text("x = 1\nclass Migration(:\n")
+    err = host.manage(*command, exit_code=code).err
+    assert "Traceback" not in err
+    assert (
+        "(compute.E007) Plugin 'acme': importing acme_app.migrations.0002_two raised SyntaxError: invalid syntax "
+        f"({folder}/0002_two.py:2)."
+    ) in err
+    assert not host.has_table("plg_acme_one")
+
+
+@pytest.mark.parametrize(("command", "code"), READERS, ids=["-".join(command) for command, _ in READERS])
+def test_two_plugins_of_one_id_are_told_with_both_apps_at_every_door(
+    host: Host, command: tuple[str, ...], code: int
+) -> None:
+    host.plugin("acme", m0001_one=table("plg_acme_one"))
+    copy = host.root / "copied_app"
+    shutil.copytree(host.root / "acme_app", copy)
+    apps = copy / "apps.py"
+    apps.write_text(apps.read_text().replace("acme_app", "copied_app"))
+    host.apps.append("copied_app")
+    host.configure()
+    err = host.manage(*command, exit_code=code).err
+    assert "Traceback" not in err
+    assert "(compute.E004) Plugin 'acme': its id 'acme' is also the id of plugin 'acme' (acme_app)." in err
+    assert not host.has_table("plg_acme_one")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from better_compute.registry.reading import Reading
 
 from .conftest import APPS, problems_of, spec_of
@@ -142,3 +144,42 @@ def test_a_squash_is_no_second_leaf(read_app: ReadApp) -> None:
         ),
     }
     assert problems_of(read_app(files)) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "place"),
+    [
+        ("x = 1\nclass Migration(:\n", "SyntaxError: invalid syntax", ".py:2"),
+        ("import no_such_package", "ModuleNotFoundError: No module named 'no_such_package'", ".py:1"),
+        ("\nraise RuntimeError('one\\ntwo')", "RuntimeError: one two", ".py:2"),
+        ("x = '\0'", "SyntaxError: source code ", ""),
+    ],
+    ids=["syntax", "import", "raises", "null"],
+)
+def test_a_migration_that_cannot_be_imported_is_named_with_its_place(
+    read_app: ReadApp, text: str, said: str, place: str
+) -> None:
+    files = {"migrations/0001_a.py": migration(), "migrations/0002_b.py": text, "migrations/0003_c.py": ""}
+    reading = read_app(files)
+    path = f"{reading.spec.path}.migrations.0002_b"
+    # The other files are judged all the same.
+    (id, message, hint), (other, *_) = problems_of(reading)
+    assert (id, other) == ("compute.E007", "compute.E013")
+    assert message.startswith(f"Module 'gadgets': importing {path} raised {said}")
+    assert f"migrations{'.' if not place else '/'}0002_b{place})." in message
+    assert "\n" not in message
+    assert hint == f"Mend it; `manage.py shell -c '__import__(\"{path}\")'` shows the whole traceback."
+
+
+def test_a_migrations_package_that_cannot_be_imported_is_named(read_app: ReadApp) -> None:
+    [(id, message, _)] = problems_of(read_app({"migrations/__init__.py": "def (", "migrations/0001_a.py": migration()}))
+    assert id == "compute.E007"
+    assert message.endswith("migrations/__init__.py:1).")
+
+
+def test_a_migrations_package_that_the_settings_misname_is_refused(read_app: ReadApp) -> None:
+    config = APPS.replace('label = "{path}"', 'label = "written_elsewhere"')
+    reading = read_app({"apps.py": config}, MIGRATION_MODULES={"written_elsewhere": "no_such_package.migrations"})
+    [(id, message, _)] = problems_of(reading)
+    assert id == "compute.E007"
+    assert "importing no_such_package.migrations raised ModuleNotFoundError" in message

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from django.core.exceptions import ImproperlyConfigured
 
 from better_compute import __version__, registry
+from better_compute.contract.errors import ComputeError
 
 from .conftest import Write
 from .specs import module, plugin, told
@@ -116,21 +116,45 @@ def test_bounds_that_cannot_be_read_are_refused(bounds: object) -> None:
     assert hint == "Write bounds such as core_versions = '>=1.2,<2'."
 
 
-def test_two_apps_of_one_plugin_id_are_both_named(write_app: Write, host: Callable[..., None]) -> None:
-    source = """
+GADGETS = """
 from better_compute import ComputePlugin
 
 class Gadgets(ComputePlugin):
     name = "{path}"
     id = "gadgets"
 """
-    first, second = write_app({"apps.py": source}), write_app({"apps.py": source})
-    with pytest.raises(ImproperlyConfigured) as caught:
-        host(first, second)
-    assert str(caught.value) == (
-        f"INSTALLED_APPS lists two compute modules with the label 'plg_gadgets', {first} and {second}; "
-        "a module's name, a plugin's id and their label are unique. Change one of them, or list one only."
-    )
+
+
+def test_two_apps_of_one_plugin_id_reach_the_check_that_names_both(write_app: Write, host: Callable[..., None]) -> None:
+    source = {"apps.py": GADGETS, "models.py": "from django.db import models\nclass Gadget(models.Model): ..."}
+    first, second = write_app(source), write_app(source)
+    host(first, second)
+    assert [(message.id, message.msg) for message in registry.problems()] == [
+        ("compute.E002", f"Plugin 'gadgets': {first} has the same name."),
+        ("compute.E004", f"Plugin 'gadgets': its id 'gadgets' is also the id of plugin 'gadgets' ({first})."),
+    ]
+    with pytest.raises(ComputeError, match=f"Rename one of {first} and {second}, or remove one from INSTALLED_APPS"):
+        registry.current()
+
+
+def test_two_modules_of_one_label_reach_the_check_that_names_both(write_app: Write, host: Callable[..., None]) -> None:
+    module_of_its_label = """
+from better_compute import ComputeModule
+
+class Other(ComputeModule):
+    name = "{path}"
+    module_name = "other"
+    label = "plg_gadgets"
+"""
+    first, second = write_app({"apps.py": module_of_its_label}), write_app({"apps.py": GADGETS})
+    host(first, second)
+    assert [(message.id, message.msg, message.hint) for message in registry.problems()] == [
+        (
+            "compute.E002",
+            f"Plugin 'gadgets': its Django label 'plg_gadgets' is also that of module 'other' ({first}).",
+            f"Set another label on the AppConfig of {second} or of {first}; tables are named by it.",
+        )
+    ]
 
 
 def test_a_malformed_plugin_id_reaches_its_check(write_app: Write, host: Callable[..., None]) -> None:

@@ -165,7 +165,7 @@ def test_a_broken_import_inside_a_submodule_is_named_with_its_place(read_app: Re
         f"Module 'gadgets': importing {path} raised ModuleNotFoundError: No module named 'no_such_package' (/"
     )
     assert message.endswith(f"{path.replace('.', '/')}.py:1).")
-    assert hint == f"Mend it; `manage.py shell -c 'import {path}'` shows the whole traceback."
+    assert hint == f"Mend it; `manage.py shell -c '__import__(\"{path}\")'` shows the whole traceback."
 
 
 def test_a_syntax_error_inside_a_submodule_is_named_with_its_place(read_app: ReadApp) -> None:

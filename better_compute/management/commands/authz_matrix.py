@@ -9,6 +9,7 @@ import msgspec
 from django.core.management.base import BaseCommand, CommandError
 
 from better_compute.envelope.matrix import Matrix, matrix
+from better_compute.management.refusals import told
 
 _COLUMNS = ("method", "kind", "action", "resource", "module")
 #: What an outcome looks like in the table.
@@ -33,6 +34,7 @@ class Command(BaseCommand):
         )
         parser.add_argument("--format", choices=("table", "json"), default="table", help="How to print it.")
 
+    @told()
     def handle(self, *args: Any, **options: Any) -> None:
         """Print, and fail when asked to."""
         found = matrix()

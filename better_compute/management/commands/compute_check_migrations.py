@@ -9,6 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from better_compute import ledger, registry
+from better_compute.management.refusals import told
 
 
 class Command(BaseCommand):
@@ -23,10 +24,12 @@ class Command(BaseCommand):
         parser.add_argument("--format", choices=("table", "json"), default="table")
         parser.add_argument("--ignore", action="append", default=[], metavar="CODE", choices=sorted(ledger.lint.RULES))
 
+    @told()
     def handle(self, *args: Any, **options: Any) -> None:
         """Print the advice; exit 1 when there is any, 2 for a module that is not hosted."""
-        files = ledger.graph.files().disk_migrations
+        # First, since it refuses files that cannot be read.
         specs = {spec.name: spec for spec in registry.current().modules}
+        files = ledger.graph.files().disk_migrations
         unknown = sorted(set(options["modules"]) - set(specs))
         if unknown:
             raise CommandError(f"Not hosted here: {', '.join(unknown)}; hosted are {', '.join(specs)}.", returncode=2)

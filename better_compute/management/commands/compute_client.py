@@ -11,6 +11,7 @@ from typing import Any, Final
 from django.core.management.base import BaseCommand, CommandError
 
 from better_compute.envelope import clients, openapi
+from better_compute.management.refusals import told
 
 #: Lines of a difference that are shown.
 SHOWN: Final = 40
@@ -28,6 +29,7 @@ class Command(BaseCommand):
         parser.add_argument("--output", type=Path, help="File to write; standard output without it.")
         parser.add_argument("--check", action="store_true", help="Fail where the file differs, and write nothing.")
 
+    @told()
     def handle(self, *args: Any, **options: Any) -> None:
         """Write it, or compare it."""
         write = clients.python if options["language"] == "python" else clients.typescript

@@ -10,6 +10,7 @@ import msgspec
 from django.core.management.base import BaseCommand
 
 from better_compute.envelope import openapi
+from better_compute.management.refusals import told
 
 
 class Command(BaseCommand):
@@ -22,6 +23,7 @@ class Command(BaseCommand):
         """``--output``."""
         parser.add_argument("--output", type=Path, help="File to write; standard output without it.")
 
+    @told()
     def handle(self, *args: Any, **options: Any) -> None:
         """Write it."""
         text = msgspec.json.format(openapi.encode(), indent=2).decode()

@@ -16,6 +16,7 @@ from better_compute.registry.problem import error, shown, titled
 def check(specs: Sequence[ModuleSpec]) -> Iterator[CheckMessage]:
     """Names are well formed and unique, plugin ids likewise; requirements and the core's release are met."""
     yield from _names(specs)
+    yield from _labels(specs)
     yield from _plugin_ids(specs)
     yield from _requirements(specs)
     yield from _core_versions(specs)
@@ -42,6 +43,21 @@ def _names(specs: Sequence[ModuleSpec]) -> Iterator[CheckMessage]:
                 f"{other.path} has the same name.",
                 f"Rename one of {other.path} and {spec.path}, or remove one from INSTALLED_APPS.",
             )
+
+
+def _labels(specs: Sequence[ModuleSpec]) -> Iterator[CheckMessage]:
+    first: dict[str, ModuleSpec] = {}
+    for spec in specs:
+        other = first.setdefault(spec.label, spec)
+        # Of two with one name or one id that is said already, and the label follows from it.
+        if other is spec or other.name == spec.name or (spec.plugin_id and other.plugin_id == spec.plugin_id):
+            continue
+        yield error(
+            ids.DUPLICATE_MODULE,
+            spec,
+            f"its Django label {spec.label!r} is also that of {titled(other).lower()} ({other.path}).",
+            f"Set another label on the AppConfig of {spec.path} or of {other.path}; tables are named by it.",
+        )
 
 
 def _plugin_ids(specs: Sequence[ModuleSpec]) -> Iterator[CheckMessage]:
