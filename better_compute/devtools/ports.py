@@ -13,7 +13,7 @@ LOOPBACK = "127.0.0.1"
 
 
 class PortRefused(RuntimeError):
-    """A port on which nothing can be served, who has it, and the mend."""
+    """A port on which nothing can be served, and who has it; the mend is told by whoever was given it."""
 
 
 def is_free(port: int) -> bool:
@@ -85,11 +85,10 @@ def reserve(port: int) -> tuple[int, socket.socket]:
 
 
 def _why(error: OSError, host: str, port: int) -> str:
-    mend = "give another PORT, or PORT=0 for a free one."
     if error.errno == errno.EADDRINUSE:
-        return f"port {port} is in use by {_holder(port)}; {mend}"
+        return f"port {port} is in use by {_holder(port)}"
     if error.errno == errno.EACCES:
-        return f"port {port} is forbidden to user id {os.geteuid()}, as low ports are to all but root; {mend}"
+        return f"port {port} is forbidden to user id {os.geteuid()}, as low ports are to all but root"
     return f"nothing can be served on {host} port {port}: {error.strerror or error}"
 
 

@@ -50,8 +50,10 @@ class Command(BaseCommand):
         project = plan.Project(Path(sys.argv[0]).resolve(), f"{module}:{name}", module.partition(".")[0], beside)
         try:
             code = installation.run(project, options["port"], options["once"])
-        except (PlaceRefused, PortRefused) as refused:
+        except PlaceRefused as refused:
             raise CommandError(str(refused)) from None
+        except PortRefused as refused:
+            raise CommandError(f"{refused}; give another PORT, or PORT=0 for a free one.") from None
         sys.exit(code)
 
 

@@ -58,7 +58,7 @@ class Command(BaseCommand):
                 # granian would share it with another installation's, and calls would reach either.
                 refuse_taken(options["port"], options["host"])
             except PortRefused as refused:
-                raise CommandError(str(refused)) from None
+                raise CommandError(f"{refused}; give another --port or --host.") from None
         environment = {**os.environ, ROLES_VARIABLE: options["roles"], THREADS_VARIABLE: str(options["threads"])}
         os.execve(command[0], command, environment)  # noqa: S606 - an argument list, no shell
 
