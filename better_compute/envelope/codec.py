@@ -29,7 +29,7 @@ _SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 _PATH_STEP: Final = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]")
 _UNKNOWN_FIELD: Final = re.compile(r"unknown field `(.*)`", re.DOTALL)
 _BOUNDED: Final = re.compile(r"matching regex | of length ")
-#: How msgspec shows the end of our patterns, which only keeps a line break out.
+#: How msgspec shows the end of our patterns; what keeps a line break out says no more than the $ before it.
 _WHOLE_TAIL: Final = r"$(?!\\n)'"
 #: Most characters of what a refusal says of an input; a pattern and a value fit.
 _MAX_DETAIL: Final = 600
@@ -247,7 +247,7 @@ def _invalid(message: str, input_type: Any, read: Callable[[], Any]) -> ComputeE
             where = f"{where}/{_escape(match[1])}"
             text = text.replace(match[1], shown(match[1]))
     if _BOUNDED.search(text) is not None:
-        text = text.replace(_WHOLE_TAIL, "'")
+        text = text.replace(_WHOLE_TAIL, "$'")
         value = _value_at(path.rstrip("`"), input_type, read)
         if isinstance(value, str):
             text = f"{text}, got {shown(value)!r}" + (f" of length {len(value)}" if " of length " in text else "")

@@ -59,7 +59,7 @@ def test_a_pattern_that_does_not_match_is_told_with_field_value_and_pattern(call
     assert found["errors"] == [
         {
             "pointer": "/tenantId",
-            "detail": "Expected `str` matching regex '^[A-Za-z0-9._:-]{1,128}', got 't 1'.",
+            "detail": "Expected `str` matching regex '^[A-Za-z0-9._:-]{1,128}$', got 't 1'.",
         }
     ]
 
