@@ -75,7 +75,8 @@ class TenancyReconciler(Reconciler):
             if blocker is not None:
                 found.append(blocker)
                 progress = progress or wrote
-        progress = progress or _alone_now(record.blockers, found)
+        # With nothing found, a call that was admitted meanwhile is all that kept it from ending.
+        progress = progress or not found or _alone_now(record.blockers, found)
         with ctx.sql.transaction():
             state = records.write_pass(ctx, record, blockers.merged(record.blockers, found))
         if state is State.DELETING and progress and record.passes < _BRISK_PASSES:

@@ -17,7 +17,9 @@ from .states import TABLE, State, Verb
 #: How long a verb waits for calls that are changing the tenant right now.
 LOCK_WAIT: Final = "5s"
 
-_COLUMNS: Final = "tenant_id, state, reason, changed_at, teardown_done_at, blockers, passes, last_pass_at"
+_COLUMNS: Final = (
+    "tenant_id, state, reason, changed_at, teardown_done_at, blockers, passes, last_pass_at, xmin::text AS version"
+)
 
 EVENT: Final = {
     Verb.SUSPEND: "tenant.suspended",
@@ -39,6 +41,8 @@ class Record:
     blockers: tuple[Blocker, ...] = ()
     passes: int = 0
     last_pass_at: datetime | None = None
+    #: Another one after every change of the row, :func:`touch` included.
+    version: str = ""
 
 
 def read(ctx: ModuleContext, tenant_id: str, *, lock: bool = False) -> Record:
@@ -112,10 +116,23 @@ def apply(ctx: ModuleContext, tenant_id: str, verb: Verb, reason: str) -> Record
     return read(ctx, tenant_id)
 
 
+def touch(ctx: ModuleContext, tenant_id: str) -> bool:
+    """Keep a teardown from ending with the pass that is under way; False when it has ended.
+
+    Locks the row until the open transaction ends, after the tenant's lock; a pass that would end it waits for that.
+    """
+    return bool(
+        ctx.sql.query(
+            "UPDATE compute_tenant_states SET state = state WHERE tenant_id = %s AND state = 'deleting'", [tenant_id]
+        ).row_count
+    )
+
+
 def write_pass(ctx: ModuleContext, record: Record, blockers: Sequence[Blocker]) -> State:
     """Note a pass of the teardown; one that nothing blocked ends it. Runs in the open, fenced transaction.
 
-    The row is locked and its state checked, so that the end is written and told once whoever else passes.
+    The row is locked and its state checked, so that the end is written and told once whoever else passes. A row that
+    changed since ``record`` was read does not end: a call may have added what no hook was asked about.
     """
     current = read(ctx, record.tenant_id, lock=True)
     if current.state is not State.DELETING:
@@ -128,6 +145,8 @@ def write_pass(ctx: ModuleContext, record: Record, blockers: Sequence[Blocker]) 
             """,
             [msgspec.json.encode(list(blockers)).decode(), record.tenant_id],
         )
+        return State.DELETING
+    if current.version != record.version:
         return State.DELETING
     ended = TABLE.after(record.tenant_id, current.state, Verb.FINISH)
     ctx.sql.query(
@@ -160,4 +179,5 @@ def _record(row: dict[str, Any]) -> Record:
         blockers=tuple(msgspec.convert(decoded, list[Blocker])),
         passes=row["passes"],
         last_pass_at=row["last_pass_at"],
+        version=row["version"],
     )

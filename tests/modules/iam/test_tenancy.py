@@ -140,6 +140,30 @@ class TestPeopleOfADyingTenant:
             assert [node.id for node in listed] == ["own"]
 
 
+def test_glass_that_is_broken_behind_the_last_hook_is_mended_before_the_end() -> None:
+    """A call that a dying tenant admits adds to it after every hook was asked: the teardown asks them again."""
+    answered: list[Any] = []
+    service("guard", home="org")
+    grant("guard", "org", actions=["compute:iam:break-glass"], inherit=True)
+
+    def break_the_glass(ctx: Any, tenant_id: str) -> Any:
+        if not answered:
+            wanted = {"tenantId": "own", "reason": "fire"}
+            breaking, answer = in_thread(lambda: compute.api.break_glass.activate(who("guard"), wanted))
+            breaking.join(10)
+            answered.extend(answer)
+        return DONE
+
+    with hosting(Script("last", break_the_glass)):
+        delete("own")
+        tick_until_quiet()
+        assert answered[0].break_glass, answered
+        assert status("own").phase == "torn_down"
+    left = "SELECT count(*) FROM compute_iam_grants WHERE tenant_id = 'own' AND revoked_at IS NULL"
+    assert rows(left) == [(0,)]
+    assert len([event for event in told("tenant.torn-down") if event["tenant"] == "own"]) == 1
+
+
 def test_no_tenant_is_made_below_one_that_dies_in_either_order() -> None:
     """A deletion and a making that meet: the new tenant goes with its parent, or is refused."""
     start = threading.Barrier(2)
