@@ -6,8 +6,6 @@ import json
 import os
 import signal
 import socket
-import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
@@ -18,6 +16,7 @@ import pytest
 
 from better_compute.devtools.ports import free_port
 from tests.engine.conftest import ROOT, ask, eventually
+from tests.warm import Warm
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -27,11 +26,11 @@ STATED = "SELECT pid, connections FROM compute_processes WHERE role = 'stream'"
 class Server:
     """One stream process."""
 
-    def __init__(self, env: dict[str, str], log: Path) -> None:
+    def __init__(self, warm: Warm, env: dict[str, str], log: Path) -> None:
         self.port, self.log = free_port(), log
-        command = [sys.executable, "manage.py", "compute_serve", "--roles", "stream", "--port", str(self.port)]
+        command = ["manage.py", "compute_serve", "--roles", "stream", "--port", str(self.port)]
         with log.open("w") as file:
-            self.process = subprocess.Popen(command, env=env, cwd=ROOT, stdout=file, stderr=file)
+            self.process = warm.python(*command, folder=ROOT, environment=env, log=file)
 
     def get(self, path: str, *, timeout: float = 30, **headers: str) -> tuple[int, dict[str, str], bytes]:
         """Status, headers and body of ``path``."""
@@ -54,13 +53,13 @@ Start = Callable[..., Server]
 
 
 @pytest.fixture
-def start(process_env: dict[str, str], tmp_path: Path) -> Iterator[Start]:
+def start(process_env: dict[str, str], tmp_path: Path, warm_project: Warm) -> Iterator[Start]:
     servers: list[Server] = []
 
     def start(**environment: str) -> Server:
         env = {**process_env, "DJANGO_SETTINGS_MODULE": "tests.engine.plant_settings", **environment}
         env["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-        servers.append(Server(env, tmp_path / f"stream{len(servers)}.log"))
+        servers.append(Server(warm_project, env, tmp_path / f"stream{len(servers)}.log"))
         return servers[-1]
 
     yield start

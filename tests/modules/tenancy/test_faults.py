@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +16,9 @@ from better_compute.engine import runs
 from better_compute.engine.holds import Hold
 from better_compute.testing import advance_clock
 from example_project.acme_widgets.models import Widget
+from tests.engine.conftest import ROOT
 from tests.modules.tenancy.conftest import Script, delete, hosting, in_thread, status, tick, tick_until_quiet, told
+from tests.warm import Warm
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("swept")]
 
@@ -47,14 +48,18 @@ with connection.execute_wrapper(kill):
 
 
 @pytest.fixture
-def died_at(process_env: dict[str, str]) -> Callable[[int], bool]:
+def died_at(process_env: dict[str, str], warm_project: Warm, tmp_path: Path) -> Callable[[int], bool]:
     """Run one batch that dies at a statement; False when it had fewer statements."""
 
     def batch(statement: int) -> bool:
-        command = [sys.executable, "-c", BATCH, str(statement)]
-        ended = subprocess.run(command, env=process_env, capture_output=True, text=True, timeout=60)
-        assert ended.returncode in (0, 9), ended.stderr
-        return ended.returncode == 9
+        log = tmp_path / "batch.log"
+        with log.open("w") as file:
+            process = warm_project.python(
+                *("-c", BATCH, str(statement)), folder=ROOT, environment=process_env, log=file
+            )
+        ended = process.wait(60)
+        assert ended in (0, 9), log.read_text()
+        return ended == 9
 
     return batch
 
