@@ -1,4 +1,4 @@
-"""What the core refuses, as the one line that a command ends with."""
+"""What the core or the database refuses, as the one line that a command ends with."""
 
 from __future__ import annotations
 
@@ -6,18 +6,55 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
+import psycopg
 from django.core.management.base import CommandError
+from django.db import DatabaseError, InterfaceError
 
 from better_compute.contract.errors import ComputeError
+from better_compute.store.failures import describe_failure
 
 #: Exit code of a command that could not begin, as argparse has it.
 REFUSED: Final = 2
 
+_MIGRATE: Final = "Run `manage.py compute_migrate` as the owner role."
+_CONNECT: Final = "Start PostgreSQL, or correct DATABASES in the settings."
+#: SQLSTATE, or its class, of what an operator can mend; any other error of the database is a defect.
+_MENDS: Final = {
+    "42P01": _MIGRATE,
+    "42703": _MIGRATE,
+    "42883": _MIGRATE,
+    "42501": "Run it as a role that may, or let `manage.py compute_migrate` grant the app role what it needs.",
+    "25006": "Run it against the primary.",
+    "08": _CONNECT,
+    "28": _CONNECT,
+    "3D": _CONNECT,
+    "53": "Try again when the server has room.",
+    "57": "Try again when the server is less busy, or up again.",
+}
+
 
 @contextmanager
 def told() -> Iterator[None]:
-    """Let a command end with the core's refusal and its mend instead of a traceback; also a decorator of ``handle``."""
+    """Let a command end with what was refused and its mend instead of a traceback; also a decorator of ``handle``.
+
+    Of the database's errors those are told that the operator can mend: a table that is not there yet, a server that
+    does not answer.
+    """
     try:
         yield
     except ComputeError as refusal:
         raise CommandError(str(refusal), returncode=REFUSED) from refusal
+    except (DatabaseError, InterfaceError) as failure:
+        mend = _mend(failure)
+        if mend is None:
+            raise
+        raise CommandError(f"{describe_failure(failure)}. {mend}", returncode=REFUSED) from failure
+
+
+def _mend(failure: BaseException) -> str | None:
+    cause = failure.__cause__
+    state = getattr(cause, "sqlstate", None)
+    if state is None:
+        # libpq's own, e.g. that nothing listens; what psycopg refuses to send is a defect.
+        return _CONNECT if isinstance(cause, psycopg.OperationalError) else None
+    return _MENDS.get(state, _MENDS.get(state[:2]))

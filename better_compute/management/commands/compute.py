@@ -14,6 +14,7 @@ from better_compute import registry
 from better_compute.contract.commands import CliCommand
 from better_compute.contract.errors import ComputeError
 from better_compute.engine.contexts import module_context
+from better_compute.management.refusals import told
 from better_compute.registry.order import CORE
 
 _REFUSED: Final = 1
@@ -50,6 +51,7 @@ class Command(BaseCommand):
         if code:
             sys.exit(code)
 
+    @told()
     def _run(self, name: str, command: CliCommand, hosted: registry.Registry, arguments: Sequence[str]) -> int:
         parser = argparse.ArgumentParser(prog=f"manage.py compute {name}", description=command.summary)
         command.arguments(parser)

@@ -18,6 +18,7 @@ from better_compute.access import Token
 from better_compute.contract.durations import milliseconds
 from better_compute.contract.errors import ComputeError
 from better_compute.envelope import tokens
+from better_compute.management.refusals import told
 from better_compute.store import clock
 
 _COLUMNS = ("id", "hint", "state", "user", "tenant", "label")
@@ -48,6 +49,7 @@ class Command(BaseCommand):
         revoke = verbs.add_parser("revoke", help="Revoke a token; the next call with it is refused.")
         revoke.add_argument("id", type=uuid.UUID, help="The token's id, from the list.")
 
+    @told()
     def handle(self, *args: Any, **options: Any) -> None:
         """Do what the verb says."""
         try:

@@ -1,0 +1,70 @@
+"""What the database refuses a command is one line that ends with the mend."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import DataError, IntegrityError, connection
+from django.db.utils import ConnectionHandler
+
+from better_compute.devtools.ports import free_port
+from better_compute.management.refusals import REFUSED, told
+
+COMMANDS = [
+    ("compute_token", "create", "--user", "ops", "--installation", "--label", "trying"),
+    ("compute_token", "list"),
+    ("compute_token", "revoke", "0d1a9f3e-7d1f-4a39-9f35-52b0a3a4f9aa"),
+    ("compute", "pause", "--kind", "acme.widgets"),
+    ("compute", "resume", "--kind", "acme.widgets"),
+    ("compute", "paused"),
+]
+
+
+@pytest.fixture
+def unmigrated(db: None) -> None:
+    """A schema in which no table stands, as on a database that was made a moment ago."""
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL search_path = pg_temp")
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_a_database_that_is_not_migrated_is_named_with_the_command_that_migrates_it(
+    unmigrated: None, command: tuple[str, ...]
+) -> None:
+    with pytest.raises(CommandError) as raised:
+        call_command(*command)
+    assert re.fullmatch(
+        r"UndefinedTable \(SQLSTATE 42P01\): relation \"\w+\" does not exist\. "
+        r"Run `manage\.py compute_migrate` as the owner role\.",
+        str(raised.value),
+    )
+    assert raised.value.returncode == REFUSED
+
+
+@pytest.mark.django_db
+def test_a_server_that_does_not_answer_is_told_with_the_settings_that_name_it() -> None:
+    nobody = {**connection.settings_dict, "HOST": "127.0.0.1", "PORT": str(free_port())}
+    with pytest.raises(CommandError) as raised, told():
+        ConnectionHandler({"default": nobody})["default"].ensure_connection()
+    said = str(raised.value)
+    assert "Connection refused" in said
+    assert said.endswith(". Start PostgreSQL, or correct DATABASES in the settings.")
+    assert "\n" not in said
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("statement", "values", "defect"),
+    [
+        ("INSERT INTO auth_group (id, name) VALUES (7, 'a'), (7, 'b')", (), IntegrityError),
+        ("SELECT 1/0", (), DataError),
+        ("SELECT %s", ("\0",), DataError),
+    ],
+)
+def test_a_defect_of_the_command_keeps_its_traceback(
+    statement: str, values: tuple[str, ...], defect: type[Exception]
+) -> None:
+    with pytest.raises(defect), told(), connection.cursor() as cursor:
+        cursor.execute(statement, values)
