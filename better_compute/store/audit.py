@@ -102,28 +102,25 @@ def was_kept(record: Record) -> bool:
 
 
 def insert(record: Record) -> None:
-    """Insert a record in the open transaction. Takes no lock that another writer waits for."""
-    alias = transaction.require_open("An audit record")
+    """Insert a record at the end of the open transaction. Takes no lock that another writer waits for."""
+    transaction.require_open("An audit record")
     record_id = uuid.uuid4()
     salt = secrets.token_bytes(16)
     text = canonical(record_id, record)
-    with connections[alias].cursor() as cursor:
-        cursor.execute(
-            INSERT,
-            [
-                record_id,
-                record.at,
-                record.tenant_id,
-                record.principal,
-                record.method,
-                record.action,
-                record.resource_type,
-                record.resource_id,
-                record.outcome,
-                record.code,
-                record.request_id,
-                text,
-                salt,
-                leaf_hash(salt, text),
-            ],
-        )
+    values = [
+        record_id,
+        record.at,
+        record.tenant_id,
+        record.principal,
+        record.method,
+        record.action,
+        record.resource_type,
+        record.resource_id,
+        record.outcome,
+        record.code,
+        record.request_id,
+        text,
+        salt,
+        leaf_hash(salt, text),
+    ]
+    transaction.at_end(INSERT, values)

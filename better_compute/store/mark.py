@@ -30,10 +30,10 @@ SELECT CASE WHEN current_setting('{_NAME}', true) = 'open' THEN 0
 """
 
 
-def check(cursor: Any, *, commits: bool = False) -> None:
-    """Raise INTERNAL_ERROR when the transaction is not the one that was marked; with ``commits`` commit it too."""
+def check(cursor: Any) -> None:
+    """Raise INTERNAL_ERROR when the transaction is not the one that was marked."""
     with told():
-        cursor.execute(f"{CHECK}; COMMIT" if commits else CHECK)
+        cursor.execute(CHECK)
 
 
 @contextmanager

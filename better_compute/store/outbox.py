@@ -7,7 +7,6 @@ from math import isfinite
 from typing import Any, Final
 
 import msgspec
-from django.db import connections
 
 from better_compute.store import transaction
 
@@ -26,11 +25,9 @@ def insert(
     trace_context: str | None = None,
     request_id: str | None = None,
 ) -> None:
-    """Insert one event in the open transaction. Takes no lock that another writer waits for."""
-    alias = transaction.require_open("ctx.events.publish")
-    with connections[alias].cursor() as cursor:
-        text = _json(type, data)
-        cursor.execute(INSERT, [type, tenant_id, subject, text, trace_context, request_id])
+    """Insert one event at the end of the open transaction. Takes no lock that another writer waits for."""
+    transaction.require_open("ctx.events.publish")
+    transaction.at_end(INSERT, [type, tenant_id, subject, _json(type, data), trace_context, request_id])
 
 
 def _json(type: str, data: Mapping[str, Any]) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from django.db import connections
 
 from better_compute.contract.sql import Expression
-from better_compute.store import mark
+from better_compute.store import mark, opening
 
 #: How long a call may send nothing, in milliseconds, before PostgreSQL ends it: its body may drip, its process may
 #: be frozen, and until then every table it touched is closed to migrations.
@@ -93,9 +93,8 @@ class TokenRow:
 
 def open_call(alias: str, limits: Limits) -> Opening:
     """Set the limits of the transaction."""
-    with connections[alias].cursor() as cursor:
-        cursor.execute(OPEN.format(reading=limits.reading.sql), limits.parameters())
-        _, _, _, at, _, read = cursor.fetchone()
+    row = opening.fetch_first(alias, OPEN.format(reading=limits.reading.sql), limits.parameters())
+    _, _, _, at, _, read = row
     return Opening(at, read)
 
 
@@ -103,13 +102,12 @@ def open_call_with_token(
     alias: str, limits: Limits, digest: bytes, user: UserColumns | None
 ) -> tuple[Opening, TokenRow | None]:
     """Set the limits, and return the token of this SHA-256 digest too, None when there is none."""
-    with connections[alias].cursor() as cursor:
-        cursor.execute(_with_token(alias, user, limits.reading.sql), [*limits.parameters(), digest])
-        _, _, _, at, _, read, id, tenant_id, last_used_at, user_id, expires_at, live, *row = cursor.fetchone()
-    opening = Opening(at, read)
+    statement = _with_token(alias, user, limits.reading.sql)
+    found = opening.fetch_first(alias, statement, [*limits.parameters(), digest])
+    _, _, _, at, _, read, id, tenant_id, last_used_at, user_id, expires_at, live, *row = found
     if id is None:
-        return opening, None
-    return opening, TokenRow(id, tenant_id, last_used_at, user_id, expires_at, bool(live), row)
+        return Opening(at, read), None
+    return Opening(at, read), TokenRow(id, tenant_id, last_used_at, user_id, expires_at, bool(live), row)
 
 
 def touch_token(alias: str, token_id: Any) -> None:

@@ -2,14 +2,17 @@
 
 Work enqueued inside is held back as ``on_commit`` markers of Django's connection, because Django drops
 the markers of a savepoint that rolls back. Right before COMMIT what is left is written, sorted, in one
-statement: row locks of hot keys are held for the shortest time and always taken in the same order.
+statement: row locks of hot keys are held for the shortest time and always taken in the same order. Statements that
+nothing inside reads (:func:`at_end`) go out in the same message, before it.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from django.db import connections, transaction as django_transaction
@@ -17,7 +20,7 @@ from psycopg.pq import TransactionStatus
 
 from better_compute import conf
 from better_compute.contract.errors import ComputeError, ErrorCode
-from better_compute.store import mark, work
+from better_compute.store import mark, opening, work
 from better_compute.store.failures import trace_failure
 from better_compute.store.fence import READ_ONLY_SESSION, Fence
 
@@ -56,6 +59,18 @@ class _PendingWork:
                     log.error("waking workers for %s failed\n%s", kind, trace_failure(error))
 
 
+@dataclass(slots=True)
+class _HeldBack:
+    """An ``on_commit`` marker: a statement to send before COMMIT, with its parameters."""
+
+    statement: str
+    params: Sequence[Any]
+    sent: bool = False
+
+    def __call__(self) -> None:
+        """Nothing is left to do after COMMIT."""
+
+
 def is_open(using: str | None = None) -> bool:
     """Tell whether a transaction of ours is open on this thread's connection."""
     return bool(getattr(connections[using or conf.current().database], _OPEN, False))
@@ -75,8 +90,20 @@ def enqueue(rows: list[work.WorkRow], using: str | None = None) -> None:
     marker = _PendingWork(rows)
     if not is_open(alias):
         # Django has no hook before COMMIT, so in a host's own atomic() the rows cannot wait.
-        _write([marker], alias)
+        with connections[alias].cursor() as cursor:
+            work.upsert(cursor, rows)
+        marker.flushed = True
     django_transaction.on_commit(marker, using=alias)
+
+
+def at_end(statement: str, params: Sequence[Any], using: str | None = None) -> None:
+    """Send an INSERT that nothing inside reads in one message with COMMIT; in a plain Django transaction at once."""
+    alias = require_open("A statement held back", using)
+    if is_open(alias):
+        django_transaction.on_commit(_HeldBack(statement, params), using=alias)
+        return
+    with connections[alias].cursor() as cursor:
+        cursor.execute(statement, params)
 
 
 def requeue(kind: str, key: str, using: str | None = None) -> bool:
@@ -91,9 +118,13 @@ def requeue(kind: str, key: str, using: str | None = None) -> bool:
 
 
 def check_constraints(using: str | None = None) -> None:
-    """Check deferred constraints now instead of at COMMIT: how a dry run learns what a commit would say."""
-    with connections[require_open("Checking constraints", using)].cursor() as cursor:
+    """Send what is held back and check deferred constraints now: how a dry run learns what a commit would say."""
+    connection = connections[require_open("Checking constraints", using)]
+    with connection.cursor() as cursor:
         mark.check(cursor)
+        for held in _held_back(connection):
+            cursor.execute(held.statement, held.params)
+            held.sent = True
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
 
 
@@ -112,7 +143,8 @@ def transaction(
     using
         Database alias; the compute database by default.
     first
-        Runs as the first thing inside the outermost transaction (a fence, a preamble).
+        Runs as the first thing inside the outermost transaction (a fence, a preamble). One that is not ``fenced`` runs
+        once more where the session turns out to be dead.
     fenced
         ``first`` is a reconciler's fence: only then may a worker's session write.
     marked
@@ -143,24 +175,33 @@ def transaction(
         )
     outermost = not connection.in_atomic_block
     fence = first if fenced and outermost and isinstance(first, Fence) and first.opens(connection) else None
-    with _read_write(connection, fenced and fence is None), django_transaction.atomic(using=alias, durable=True):
+    begin = None if fence is None else partial(fence.open, connection)
+    with _read_write(connection, fenced and fence is None), _begun(alias, begin or first, again=not fenced):
         setattr(connection, _OPEN, True)
         try:
-            if fence is not None:
-                fence.open(connection)
-            elif first is not None:
-                first()
             yield
             _refuse_broken(connection)
             _disarm(connection)
             _end(
-                [marker for marker in _markers(connection) if not marker.flushed],
-                alias,
+                connection,
                 marked=marked or isinstance(first, Fence),
                 commits=outermost and not getattr(connection.features, "uses_server_side_binding", False),
             )
         finally:
             setattr(connection, _OPEN, False)
+
+
+@contextmanager
+def _begun(alias: str, first: Callable[[], None] | None, *, again: bool) -> Iterator[None]:
+    """Django's durable block with ``first`` done in it."""
+    if first is not None and again and not connections[alias].in_atomic_block:
+        with opening.opened(alias, first):
+            yield
+        return
+    with django_transaction.atomic(using=alias, durable=True):
+        if first is not None:
+            first()
+        yield
 
 
 @contextmanager
@@ -185,35 +226,44 @@ def _disarm(connection: Any) -> None:
     connection.run_on_commit = [(sids, callback, True) for sids, callback, _ in connection.run_on_commit]
 
 
-def _markers(connection: Any) -> list[_PendingWork]:
-    return [entry[1] for entry in connection.run_on_commit if isinstance(entry[1], _PendingWork)]
+def _held_back(connection: Any) -> list[_HeldBack]:
+    entries = (entry[1] for entry in connection.run_on_commit)
+    return [entry for entry in entries if isinstance(entry, _HeldBack) and not entry.sent]
 
 
-def _end(markers: list[_PendingWork], alias: str, *, marked: bool, commits: bool) -> None:
-    """Check the mark and write what is held back, with ``commits`` in one message with COMMIT.
+def _end(connection: Any, *, marked: bool, commits: bool) -> None:
+    """Check the mark and send what is held back, with ``commits`` in one message with COMMIT.
 
     Django then finds the COMMIT done. A hot key's row stays locked until then, so each moment in between is one
     that every other writer waits.
     """
-    if not any(marker.rows for marker in markers):
-        if marked:
-            with connections[alias].cursor() as cursor:
-                mark.check(cursor, commits=commits)
-        return
-    if marked and not commits:
-        with connections[alias].cursor() as cursor:
-            mark.check(cursor)
-    with mark.told():
-        _write(markers, alias, checks=marked and commits, commits=commits)
-
-
-def _write(markers: list[_PendingWork], alias: str, *, checks: bool = False, commits: bool = False) -> None:
+    held = _held_back(connection)
+    entries = [entry[1] for entry in connection.run_on_commit]
+    markers = [entry for entry in entries if isinstance(entry, _PendingWork) and not entry.flushed]
+    statements = [(each.statement, each.params) for each in held]
     rows = [row for marker in markers for row in marker.rows]
     if rows:
-        with connections[alias].cursor() as cursor:
-            work.upsert(cursor, rows, before=f"{mark.CHECK};" if checks else "", commits=commits)
+        statements.append(work.upserting(rows))
+    if marked:
+        statements.insert(0, (mark.CHECK, ()))
+    if statements:
+        with connection.cursor() as cursor, mark.told():
+            _send(connection, cursor, statements, commits=commits)
+    for entry in held:
+        entry.sent = True
     for marker in markers:
         marker.flushed = True
+
+
+def _send(connection: Any, cursor: Any, statements: list[tuple[str, Sequence[Any]]], *, commits: bool) -> None:
+    if not commits:
+        # Values that the server binds allow one statement a message.
+        for statement, params in statements:
+            cursor.execute(statement, params or None)
+        return
+    with opening.begun_with(connection) as begin:
+        text = "; ".join(statement for statement, _ in statements)
+        cursor.execute(f"{begin}{text}; COMMIT", [value for _, params in statements for value in params] or None)
 
 
 def _refuse_broken(connection: Any) -> None:

@@ -72,26 +72,25 @@ class WorkRow(NamedTuple):
     delay_ms: int = 0
 
 
-def upsert(cursor: Any, rows: Sequence[WorkRow], *, before: str = "", commits: bool = False) -> None:
-    """Enqueue ``rows`` in one statement, coalescing with what is queued and among themselves.
-
-    ``before``, and with ``commits`` COMMIT, go out in the same message, for a cursor that binds its values itself.
-    """
+def upserting(rows: Sequence[WorkRow]) -> tuple[str, list[Any]]:
+    """The statement that enqueues ``rows``, coalescing with what is queued and among themselves; with parameters."""
     soonest: dict[tuple[str, str], WorkRow] = {}
     for row in rows:
         queued = soonest.get((row.kind, row.key))
         if queued is None or row.delay_ms < queued.delay_ms:
             soonest[row.kind, row.key] = row
     ordered = [soonest[key] for key in sorted(soonest)]
-    cursor.execute(
-        f"{before}{UPSERT}; COMMIT" if commits else f"{before}{UPSERT}",
-        [
-            arrays.texts([row.kind for row in ordered]),
-            arrays.texts([row.key for row in ordered]),
-            arrays.integers([row.shard for row in ordered]),
-            arrays.integers([row.delay_ms for row in ordered]),
-        ],
-    )
+    return UPSERT, [
+        arrays.texts([row.kind for row in ordered]),
+        arrays.texts([row.key for row in ordered]),
+        arrays.integers([row.shard for row in ordered]),
+        arrays.integers([row.delay_ms for row in ordered]),
+    ]
+
+
+def upsert(cursor: Any, rows: Sequence[WorkRow]) -> None:
+    """Enqueue ``rows`` in one statement."""
+    cursor.execute(*upserting(rows))
 
 
 def insert_missing(cursor: Any, rows: Iterable[WorkRow], every_ms: Mapping[tuple[str, str], int] | None = None) -> int:

@@ -144,7 +144,7 @@ def _raise(*_: Any, **__: Any) -> None:
 
 @pytest.mark.parametrize(
     ("where", "name"),
-    [(outbox, "insert"), (codec, "encode"), (work, "upsert"), (transaction, "_refuse_broken")],
+    [(outbox, "insert"), (codec, "encode"), (work, "upserting"), (transaction, "_refuse_broken")],
     ids=["event", "encoding", "work", "commit"],
 )
 def test_a_failure_at_any_later_step_rolls_everything_back(
@@ -337,8 +337,8 @@ def test_a_commit_that_was_kept_is_not_recorded_as_failed(caller: Caller, monkey
     """Fault: the connection is lost on the way back, after the server has committed."""
     end = transaction._end
 
-    def lose_the_answer(markers: Any, alias: str, **how: Any) -> None:
-        end(markers, alias, **how)
+    def lose_the_answer(connection: Any, **how: Any) -> None:
+        end(connection, **how)
         monkeypatch.setattr(transaction, "_end", end)
         raise OperationalError("the connection is lost") from psycopg.OperationalError("the connection is lost")
 
