@@ -29,7 +29,16 @@ _better_compute() {
 }
 complete -F _better_compute better-compute
 """
-_ZSH: Final = "autoload -U +X bashcompinit && bashcompinit\n" + _BASH
+_ZSH: Final = """\
+(( $+functions[compdef] )) || { autoload -Uz compinit && compinit -i }
+_better_compute() {
+  local -a found
+  found=("${(@f)$(better-compute --complete -- "${(@Q)words[2,CURRENT-1]}" "${(Q)PREFIX}" 2>/dev/null)}")
+  compadd -S '' -- ${(M)found:#*=}
+  compadd -- ${found:#*=}
+}
+compdef _better_compute better-compute
+"""
 _FISH: Final = """\
 complete -c better-compute -f -a '(better-compute --complete -- (commandline -opc)[2..] (commandline -ct) 2>/dev/null)'
 """
