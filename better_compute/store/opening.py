@@ -56,7 +56,7 @@ def _waits_for_begin(connection: Any, session: Any) -> bool:
 @contextmanager
 def opened(alias: str, first: Callable[[], None]) -> Iterator[None]:
     """Django's durable block with ``first`` inside, which sends the first message and does nothing before it."""
-    connection = connections[alias]
+    connection: Any = connections[alias]
     connection.ensure_connection()
     session = connection.connection
     connection.health_check_done = True

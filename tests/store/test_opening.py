@@ -89,8 +89,13 @@ def test_a_session_that_died_while_it_lay_idle_is_replaced() -> None:
 
 
 def test_a_session_that_dies_after_the_first_statement_is_not() -> None:
-    calls = []
-    with pytest.raises(OperationalError), transaction.transaction(first=lambda: calls.append(first())):
+    calls: list[int] = []
+
+    def counted() -> None:
+        calls.append(1)
+        first()
+
+    with pytest.raises(OperationalError), transaction.transaction(first=counted):
         kill_the_session()
         rows("compute_outbox")
     assert (len(calls), connection.get_autocommit()) == (1, True)
