@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import secrets
 import subprocess
@@ -11,16 +10,14 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import urlsplit, urlunsplit
 
-import psycopg
 import pytest
 
 from better_compute.devtools.ports import free_port
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+from .processes import clean_environment, run
+
 SETTINGS = """
 import better_compute
 from example_settings import database
@@ -39,38 +36,7 @@ urlpatterns.append(path("api/compute/", include(ComputeRouter().urls)))
 pytestmark = pytest.mark.slow
 
 
-def run(*argv: str | Path, cwd: Path, **env: str) -> str:
-    clean = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "DJANGO_SETTINGS_MODULE")}
-    ran = subprocess.run(
-        [str(word) for word in argv], cwd=cwd, env={**clean, **env}, capture_output=True, text=True, timeout=600
-    )
-    assert ran.returncode == 0, f"{argv} ended with {ran.returncode}\n{ran.stdout}\n{ran.stderr}"
-    return ran.stdout
-
-
-@pytest.fixture
-def database() -> Iterator[dict[str, str]]:
-    """A database of its own on the tests' server, made by and for the owner role."""
-    address = os.environ["DATABASE_URL"]
-    name = f"smoke_{secrets.token_hex(4)}"
-    with psycopg.connect(address, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
-    parts = urlsplit(urlunsplit(urlsplit(address)._replace(path=f"/{name}")))
-    yield {
-        "ENGINE": "django.db.backends.postgresql",
-        "NAME": name,
-        "USER": parts.username or "",
-        "PASSWORD": parts.password or "",
-        "HOST": parts.hostname or "",
-        "PORT": str(parts.port or ""),
-    }
-    with psycopg.connect(address, autocommit=True) as connection:
-        connection.execute(f"DROP DATABASE {name}")
-
-
-def test_the_wheel_serves_an_empty_project(tmp_path: Path, database: dict[str, str]) -> None:
-    run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", tmp_path, REPOSITORY, cwd=tmp_path)
-    (wheel,) = tmp_path.glob("better_compute-*.whl")
+def test_the_wheel_serves_an_empty_project(tmp_path: Path, wheel: Path, database: dict[str, str]) -> None:
     run(sys.executable, "-m", "venv", tmp_path / "venv", cwd=tmp_path)
     python = tmp_path / "venv" / "bin" / "python"
     run(python, "-m", "pip", "install", "--quiet", wheel, cwd=tmp_path)
@@ -110,7 +76,7 @@ def call(python: Path, project: Path, method: str, token: str) -> dict[str, str]
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        env={name: value for name, value in os.environ.items() if name != "DJANGO_SETTINGS_MODULE"},
+        env=clean_environment(),
     )
     request = urllib.request.Request(
         f"http://127.0.0.1:{port}/api/compute/{method}",
