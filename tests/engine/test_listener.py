@@ -76,7 +76,8 @@ def test_one_that_hears_nothing_notifies_itself(heard: Heard, monkeypatch: pytes
     monkeypatch.setattr(module, "ANSWER_SECONDS", 0.0)
     # An answer that did not come would be noticed in the look after the question.
     eventually(lambda: len(asked) >= 3)
-    assert set(asked) == {heard.listener._self_check}
+    assert len(set(asked)) == 1
+    assert set(asked).isdisjoint({wakeups.WORK_CHANNEL, module.MEMBERS_CHANNEL})
     assert heard.work == [None]
     assert heard.listener.up
 
@@ -86,7 +87,8 @@ def test_one_whose_own_notification_does_not_arrive_connects_anew(
 ) -> None:
     monkeypatch.setattr(wakeups, "notify", lambda cursor, channel, payload="": None)
     monkeypatch.setattr(module, "QUIET_SECONDS", 0.0)
-    monkeypatch.setattr(module, "ANSWER_SECONDS", 0.0)
+    # As long as the next connection may take to answer at all.
+    monkeypatch.setattr(module, "ANSWER_SECONDS", 1.0)
     with caplog.at_level(logging.WARNING, module.__name__):
         eventually(lambda: len(heard.work) >= 2)
     assert "no notification arrives; is a transaction pooler in between?" in caplog.text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import select
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from threading import Timer
 from time import monotonic
 
@@ -11,11 +12,13 @@ import pytest
 from django.db import InternalError, connection, transaction
 from psycopg import errors
 
+from better_compute.contract.contexts import LeaseInfo, ReconcileContext
 from better_compute.contract.module import ModuleSpec
-from better_compute.contract.ports import LeaseInfo, ReconcileContext
-from better_compute.contract.reconcilers import DONE, Outcome, Reconciler
+from better_compute.contract.outcomes import DONE, Outcome
+from better_compute.contract.reconcilers import Reconciler
 from better_compute.engine import runs
 from better_compute.engine.holds import Hold
+from better_compute.store.claims import Claimed
 
 SPEC = ModuleSpec("t", "tests", "t")
 
@@ -69,6 +72,19 @@ def standby(transactional_db: None) -> Iterator[None]:
         cursor.execute("DROP SCHEMA standby CASCADE; RESET search_path")
 
 
+def told(failure: Exception) -> str:
+    """What a run that raises ``failure`` leaves in its key's row."""
+
+    class Raises(Steps):
+        def run(self, ctx: ReconcileContext, key: str) -> Outcome:
+            raise failure
+
+    claimed = Claimed(1, "k", -1, 1, 0, None, datetime.now(UTC), suspect=False)
+    hold = Hold(LeaseInfo("singleton:t.steps", "m", 1), None)
+    [ended] = runs.run_keys(SPEC, Raises(), [(claimed, hold)], may_start=lambda hold: True).failed
+    return ended.error
+
+
 def refused() -> InternalError:
     """What Django raises for a write on a read-only connection."""
     with connection.cursor() as cursor, pytest.raises(InternalError) as caught:
@@ -83,9 +99,9 @@ def refused() -> InternalError:
 
 @pytest.mark.django_db(transaction=True)
 def test_a_refused_write_is_told_with_its_mend() -> None:
-    told = runs._describe(Steps(), "k", refused())
-    assert told.startswith("ReadOnlySqlTransaction (SQLSTATE 25006)")
-    assert told.endswith(
+    error = told(refused())
+    assert error.startswith("ReadOnlySqlTransaction (SQLSTATE 25006)")
+    assert error.endswith(
         "(This was a write outside ctx.sql.transaction(), which a worker's connection refuses because "
         "no fence would guard it.)"
     )
@@ -99,24 +115,23 @@ def test_a_run_that_idled_in_its_transaction_is_told_the_limit_and_the_mend() ->
         cursor.execute("SELECT 1")
         select.select([connection.connection.fileno()], [], [], 10)
         cursor.execute("SELECT 1")
-    told = runs._describe(Steps(), "k", caught.value)
-    assert told.startswith("IdleInTransactionSessionTimeout (SQLSTATE 25P03)")
-    assert "may send nothing for 5000 ms, half of WORKER.TTL_MS" in told
-    assert told.endswith("do slow work outside of ctx.sql.transaction(), or raise TTL_MS.)")
+    error = told(caught.value)
+    assert error.startswith("IdleInTransactionSessionTimeout (SQLSTATE 25P03)")
+    assert "may send nothing for 5000 ms, half of WORKER.TTL_MS" in error
+    assert error.endswith("do slow work outside of ctx.sql.transaction(), or raise TTL_MS.)")
 
 
 @pytest.mark.django_db(transaction=True)
 def test_the_connection_to_a_server_that_writes_is_kept() -> None:
-    connection.ensure_connection()
-    assert not runs._is_standby(connection)
+    told(refused())
     assert connection.connection is not None
 
 
 def test_the_connection_to_a_standby_is_dropped(standby: None) -> None:
-    assert runs._is_standby(connection)
+    told(refused())
     assert connection.connection is None
 
 
 def test_a_standbys_refusal_is_not_told_as_a_write_outside_the_fence(standby: None) -> None:
-    told = runs._describe(Steps(), "k", refused())
-    assert told == "ReadOnlySqlTransaction (SQLSTATE 25006): cannot execute CREATE TABLE in a read-only transaction"
+    error = told(refused())
+    assert error == "ReadOnlySqlTransaction (SQLSTATE 25006): cannot execute CREATE TABLE in a read-only transaction"
