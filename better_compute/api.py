@@ -126,7 +126,7 @@ class ScopeInput(Input):
 class PauseInput(ScopeInput, kw_only=True):
     """What to pause, and why, for whoever sees it."""
 
-    reason: Annotated[str, Meta(min_length=1, max_length=500)]
+    reason: Annotated[str, Meta(min_length=1, max_length=500, pattern=r"\S")]
 
 
 class Paused(Output):

@@ -31,13 +31,23 @@ def _scope(parser: argparse.ArgumentParser) -> None:
 
 def _scope_and_reason(parser: argparse.ArgumentParser) -> None:
     _scope(parser)
-    parser.add_argument("--reason", default="", help="why, for whoever sees it")
+    parser.add_argument("--reason", default="paused at the shell", help="why, for whoever sees it")
+
+
+def _at_the_shell() -> Principal:
+    """Whoever is at the shell, who may do anything to the database anyway; the audit record says who it was."""
+    return Principal(id=f"shell/{getpass.getuser()}", kind="internal")
+
+
+def _work(method: str, **input: Any) -> None:
+    # Read first, so that a database that is away or not migrated is told as that and not as a call that failed.
+    pausing.paused()
+    call.call(registry.current().methods[f"work/{method}"], _at_the_shell(), input)
 
 
 def _pause(ctx: ModuleContext, options: argparse.Namespace) -> int:
     scope = pausing.scope_of(kind=options.kind, member=options.member)
-    pausing.require_known(scope)
-    pausing.pause(scope, reason=options.reason, by=getpass.getuser())
+    _work("pause", kind=options.kind, member=options.member, reason=options.reason)
     sys.stdout.write(f"{scope} is paused; keys wait in the queue until `compute resume`.\n")
     return 0
 
@@ -45,11 +55,15 @@ def _pause(ctx: ModuleContext, options: argparse.Namespace) -> int:
 def _resume(ctx: ModuleContext, options: argparse.Namespace) -> int:
     # What is paused may be gone: a member that ended, a kind that is hosted no more.
     scope = pausing.scope_of(kind=options.kind, member=options.member)
-    if pausing.resume(scope):
-        sys.stdout.write(f"{scope} goes on.\n")
-        return 0
-    sys.stdout.write(f"{scope} was not paused.\n")
-    return 1
+    try:
+        _work("resume", kind=options.kind, member=options.member)
+    except ComputeError as error:
+        if error.reason != "NOT_PAUSED":
+            raise
+        sys.stdout.write(f"{scope} was not paused.\n")
+        return 1
+    sys.stdout.write(f"{scope} goes on.\n")
+    return 0
 
 
 def _paused(ctx: ModuleContext, options: argparse.Namespace) -> int:
@@ -69,7 +83,7 @@ def _call_arguments(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _InProcess:
-    """Makes calls of one method as whoever is at the shell, who may do anything to the database anyway."""
+    """Makes calls of one method as whoever is at the shell."""
 
     spec: MethodSpec
 
@@ -77,8 +91,7 @@ class _InProcess:
         """Call it, and return the answer as a client would read it."""
         made = call.call(
             self.spec,
-            # The record says who it was.
-            Principal(id=f"shell/{getpass.getuser()}", kind="internal"),
+            _at_the_shell(),
             input,
             request_id=options.request_id,
             idempotency_key=options.idempotency_key,

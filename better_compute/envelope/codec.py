@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from functools import cache
 from types import UnionType
 from typing import Annotated, Any, Final, Union, get_args, get_origin
@@ -26,6 +27,9 @@ _NO_BRACKETS: Final = bytes(each for each in range(256) if each not in b"[]{}")
 _SUSPECT: Final = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
 _SURROGATE_PAIR: Final = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
 _SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+#: Years whose first or last hours in another zone lie beyond the years 1 to 9999 of UTC, also where a digit of them is
+#: escaped; no other time is looked at.
+_EDGE_YEAR: Final = re.compile(rb"(?:0001|9999)-|\\u00")
 _PATH_STEP: Final = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]")
 _UNKNOWN_FIELD: Final = re.compile(r"unknown field `(.*)`", re.DOTALL)
 _BOUNDED: Final = re.compile(r"matching regex | of length ")
@@ -58,16 +62,19 @@ def decode_body(input_type: type[msgspec.Struct], body: bytes) -> Any:
         if suspect:
             refuse_unstorable(msgspec.json.decode(text))
         try:
-            return _decoder(input_type).decode(text)
+            found = _decoder(input_type).decode(text)
         except msgspec.ValidationError as error:
             if "got `float`" not in str(error):
                 raise
             # JSON has one kind of number: 86.0 is an integer too, which clients without integers may well write.
-            return msgspec.convert(_whole(msgspec.json.decode(text)), input_type)
+            found = msgspec.convert(_whole(msgspec.json.decode(text)), input_type)
     except msgspec.ValidationError as error:
         raise _invalid(str(error), input_type, lambda: msgspec.json.decode(text)) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _refusal("", f"The body is not JSON: {error}.") from None
+    if _EDGE_YEAR.search(text):
+        _refuse_unreachable_times(found)
+    return found
 
 
 def decode_query(input_type: type[msgspec.Struct], query: Mapping[str, Any]) -> Any:
@@ -86,9 +93,11 @@ def decode_query(input_type: type[msgspec.Struct], query: Mapping[str, Any]) -> 
             values[name] = occurrences[0]
     refuse_unstorable(values)
     try:
-        return msgspec.convert(values, input_type, strict=False)
+        found = msgspec.convert(values, input_type, strict=False)
     except msgspec.ValidationError as error:
         raise _invalid(str(error), input_type, lambda: values) from None
+    _refuse_unreachable_times(found)
+    return found
 
 
 def decode_object(input_type: type[msgspec.Struct], value: Any) -> Any:
@@ -138,6 +147,28 @@ def refuse_unstorable(value: Any) -> None:
             raise _refusal(where, "The text holds a NUL character.")
         if any("\ud800" <= character <= "\udfff" for character in text):
             raise _refusal(where, "The text holds a lone surrogate.")
+
+
+def _refuse_unreachable_times(input: msgspec.Struct) -> None:
+    """Refuse a time that no datetime holds in UTC: what PostgreSQL makes of it could not be read back."""
+    for where, time in _times(msgspec.to_builtins(input, builtin_types=(datetime,)), ""):
+        try:
+            time.astimezone(UTC)
+        except OverflowError:
+            raise _refusal(where, f"The time {time.isoformat()} is not within the years 1 to 9999 of UTC.") from None
+
+
+def _times(value: Any, where: str) -> Iterator[tuple[str, datetime]]:
+    if isinstance(value, datetime):
+        # One without a zone is in none, and for the method to judge.
+        if value.tzinfo is not None:
+            yield where, value
+    elif isinstance(value, Mapping):
+        for name, member in value.items():
+            yield from _times(member, f"{where}/{_escape(str(name))}")
+    elif isinstance(value, list | tuple):
+        for index, member in enumerate(value):
+            yield from _times(member, f"{where}/{index}")
 
 
 def _texts(value: Any, where: str) -> Iterator[tuple[str, str]]:

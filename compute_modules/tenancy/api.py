@@ -25,7 +25,8 @@ from .records import Record
 from .states import State, Verb
 
 READ: Final = "compute:tenants:read"
-Reason = Annotated[str, Meta(min_length=1, max_length=500)]
+#: Blanks alone are none.
+Reason = Annotated[str, Meta(min_length=1, max_length=500, pattern=r"\S")]
 
 
 class TenantInput(Input):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import io
 from collections.abc import Callable
 from contextlib import redirect_stdout
@@ -34,6 +35,17 @@ def test_a_kind_is_paused_listed_and_resumed() -> None:
     assert finding.fix == "Run `manage.py compute resume --kind acme.widgets` when the incident is over."
     assert run("resume", "--kind", "acme.widgets") == "kind:acme.widgets goes on.\n"
     assert run("paused") == ""
+    with pytest.raises(SystemExit, match="1"):
+        run("resume", "--kind", "acme.widgets")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_is_paused_at_the_shell_is_audited_like_any_call() -> None:
+    run("pause", "--kind", "acme.widgets")
+    run("resume", "--kind", "acme.widgets")
+    who = f"shell/{getpass.getuser()}"
+    recorded = "SELECT method, principal, outcome FROM compute_audit_events ORDER BY xid"
+    assert ask(recorded) == [("work.pause", who, "allowed"), ("work.resume", who, "allowed")]
 
 
 @pytest.mark.django_db

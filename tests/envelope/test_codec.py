@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from datetime import datetime
 from typing import Annotated, Any
 
 import msgspec
@@ -247,3 +248,33 @@ def test_a_value_that_is_too_long_is_told_with_its_length_and_a_secret_is_not() 
         with pytest.raises(ComputeError) as caught:
             codec.decode_body(Login, body)
         assert "hunter2" not in str(caught.value)
+
+
+class Timed(Input):
+    at: datetime | None = None
+    times: list[datetime] = msgspec.field(default_factory=list)
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [
+        (b'{"at": "9999-12-31T23:59:59-14:00"}', "/at"),
+        (b'{"at": "0001-01-01T00:00:00+00:01"}', "/at"),
+        (rb'{"at": "\u0039999-12-31T23:59:59-00:01"}', "/at"),
+        (b'{"times": ["2030-01-01T00:00:00Z", "9999-12-31T23:59:59-01:00"]}', "/times/1"),
+    ],
+)
+def test_a_time_that_cannot_be_read_back_from_the_database_is_refused(body: bytes, pointer: str) -> None:
+    with pytest.raises(ComputeError, match="is not within the years 1 to 9999 of UTC") as caught:
+        codec.decode_body(Timed, body)
+    assert [violation.pointer for violation in caught.value.violations] == [pointer]
+
+
+def test_the_first_and_the_last_second_of_utc_are_times() -> None:
+    assert codec.decode_body(Timed, b'{"at": "9999-12-31T23:59:59Z"}').at.year == 9999
+    assert codec.decode_body(Timed, b'{"at": "0001-01-01T01:00:00+01:00"}').at.year == 1
+
+
+def test_a_time_of_a_query_string_is_held_to_the_same() -> None:
+    with pytest.raises(ComputeError, match="of UTC"):
+        codec.decode_query(Timed, {"at": ["9999-12-31T23:59:59-14:00"]})

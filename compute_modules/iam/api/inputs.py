@@ -14,8 +14,9 @@ PrincipalId = Annotated[str, Meta(pattern=PRINCIPAL_ID_PATTERN)]
 Pattern = Annotated[str, Meta(max_length=200)]
 Action = Annotated[str, Meta(pattern=r"^compute:[a-z][a-z0-9-]{0,63}:[a-z][a-z0-9-]{0,63}$(?!\n)")]
 Name = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$(?!\n)")]
-Label = Annotated[str, Meta(min_length=1, max_length=128)]
-Reason = Annotated[str, Meta(min_length=1, max_length=500)]
+#: Blanks alone name nothing and are no reason.
+Label = Annotated[str, Meta(min_length=1, max_length=128, pattern=r"\S")]
+Reason = Annotated[str, Meta(min_length=1, max_length=500, pattern=r"\S")]
 Uuid = Annotated[str, Meta(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$(?!\n)")]
 #: Every state stays open to what takes rights away.
 TAKING_AWAY: Final = ("suspended", "deleting")
