@@ -284,7 +284,9 @@ class TestBreakGlass:
         assert error.code is ErrorCode.ACCESS_DENIED
         assert told("iam.break-glass-activated") == []
 
-    @pytest.mark.parametrize("more", [{"reason": ""}, {"reason": " \n"}, {"minutes": 0}, {"minutes": 61}, {"minutes": 2_000}], ids=str)
+    @pytest.mark.parametrize(
+        "more", [{"reason": ""}, {"reason": " \n"}, {"minutes": 0}, {"minutes": 61}, {"minutes": 2_000}], ids=str
+    )
     def test_without_a_reason_or_for_too_long_it_is_refused(self, guard: Principal, more: dict[str, Any]) -> None:
         assert refused(lambda: self.activate(guard, **more)).code is ErrorCode.INVALID_INPUT
 
