@@ -156,7 +156,7 @@ class Settings(msgspec.Struct, frozen=True, rename="upper"):
     secret: tuple[Annotated[str, msgspec.Meta(min_length=32)], ...] = ()
     #: Where callers reach the API.
     base_url: str = ""
-    #: Where browsers reach the streams.
+    #: Where browsers are to reach streams; nothing of this release has one, so nothing reads it.
     stream_url: str = ""
     #: Dotted path of an Authorizer; the default judges by Django permissions.
     iam: str = ""
