@@ -8,8 +8,8 @@ from collections.abc import Collection
 from threading import Event, Thread
 from typing import Any, ClassVar, Final
 
-from celery import bootsteps
-from celery.platforms import EX_FAILURE
+from celery import bootsteps, signals
+from celery.platforms import EX_FAILURE, EX_OK
 from celery.worker import state
 from django.db import InterfaceError, OperationalError, connections
 
@@ -28,6 +28,8 @@ ROLES_VARIABLE: Final = "COMPUTE_ROLES"
 #: One process is one member, so handlers must run in the process that the step runs in.
 POOLS: Final = ("celery.concurrency.thread", "celery.concurrency.solo")
 LOOK_SECONDS: Final = 1.0
+#: How long a worker that has given everything back waits for Celery's consumer to end.
+STUCK_SECONDS: Final = 10.0
 #: How long a worker that ends waits for its queues to be deleted.
 FAREWELL_SECONDS: Final = 0.5
 
@@ -48,7 +50,9 @@ class ComputeStep(bootsteps.StartStopStep):  # type: ignore[misc]
                 "the runtime that holds the leases and the handlers must share one process. "
                 "Start one worker a core, each with --pool threads."
             )
+        queues.bound(worker.app)
         self._stopping = Event()
+        self._stopped = Event()
         self._thread: Thread | None = None
         #: By role, the member whose queue is consumed.
         self._members: dict[str, str] = {}
@@ -56,22 +60,48 @@ class ComputeStep(bootsteps.StartStopStep):  # type: ignore[misc]
     def start(self, worker: Any) -> None:
         """Begin to wait for the store; returns at once, so that the worker can be stopped meanwhile."""
         self._stopping.clear()
+        self._stopped.clear()
+        signals.worker_shutting_down.connect(self._retire, sender=worker.hostname, weak=False)
         self._thread = Thread(target=self._begin, args=(worker,), name="compute-start", daemon=True)
         self._thread.start()
 
     def stop(self, worker: Any) -> None:
         """Give back the leases and stop the modules."""
+        signals.worker_shutting_down.disconnect(self._retire, sender=worker.hostname)
         self._stopping.set()
         if self._thread is not None:
             self._thread.join()
             self._thread = None
         hosting.stop()
+        self._stopped.set()
         ComputeStep.runtime = None
         if self._members:
             queues.delete(worker.app, list(self._members.values())).join(FAREWELL_SECONDS)
             self._members.clear()
 
     terminate = stop
+
+    def _retire(self, **_: Any) -> None:
+        """Begin to give the leases back at the signal: the main thread may be waiting for the broker.
+
+        Runs in the signal's handler, so it only starts what :meth:`stop` waits for.
+        """
+        self._stopping.set()
+        Thread(target=self._leave, name="compute-stop", daemon=True).start()
+
+    def _leave(self) -> None:
+        try:
+            hosting.stop()
+        except Exception as error:
+            log.error("the modules did not stop well\n%s", trace_failure(error))
+        if self._stopped.wait(STUCK_SECONDS):
+            return
+        # Celery's consumer tries to reach a broker that stands still without end, and never looks at the signal again.
+        while state.active_requests:
+            if self._stopped.wait(LOOK_SECONDS):
+                return
+        log.warning("Celery waits for a broker that does not answer; nothing runs here, so the process ends without it")
+        os._exit(EX_OK)
 
     def _begin(self, worker: Any) -> None:
         try:

@@ -14,7 +14,7 @@ from celery import Celery
 
 from better_compute import conf
 from better_compute.engine.bootstep import ComputeStep
-from better_compute.engine.queues import queue_of
+from better_compute.engine.queues import bound, queue_of
 from better_compute.engine.wakeup import Coalescer
 from better_compute.store import leases, transaction
 from better_compute.store.session import Session
@@ -61,6 +61,7 @@ class Hints:
 
     def __init__(self, app: Celery) -> None:
         self._app = app
+        self._bound = False
         self._session: Session | None = None
         os.register_at_fork(after_in_child=self._forked)
 
@@ -70,6 +71,10 @@ class Hints:
 
     def send(self, pairs: set[Pair]) -> None:
         """Look up the holders and tell each of them its pairs."""
+        if not self._bound:
+            # Not before: the host's settings are complete when something is committed, and not when this is installed.
+            bound(self._app)
+            self._bound = True
         for member, theirs in sorted(self._by_holder(pairs).items()):
             self._app.send_task(
                 DRAIN,

@@ -19,6 +19,19 @@ log: Final = logging.getLogger(__name__)
 UNUSED_SECONDS: Final = 600
 #: How long deleting waits for a broker that does not answer.
 PATIENCE_SECONDS: Final = 5.0
+#: How long an exchange with a Redis-compatible broker may take where the host set nothing: a broker that stands still
+#: closes no connection, and whoever waits for its answer, a worker's main thread too, would wait for good.
+ANSWER_SECONDS: Final = 10.0
+
+
+def bound(app: Any) -> None:
+    """Give the exchanges of ``app`` with a Redis-compatible broker a deadline, where the host has set none."""
+    if app.connection_for_write().transport.driver_type != "redis":
+        return
+    given = app.conf.broker_transport_options or {}
+    # A consumer's own wait for messages must be able to end first.
+    seconds = max(ANSWER_SECONDS, 2.0 * (given.get("polling_interval") or 0))
+    app.conf.broker_transport_options = {"socket_timeout": seconds, "socket_connect_timeout": seconds, **given}
 
 
 def name_of(member: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import socket
 import subprocess
 import time
@@ -96,6 +97,20 @@ def test_sigterm_is_obeyed_while_the_broker_is_down(start_worker: Callable[..., 
     worker.terminate()
     assert worker.wait(15) == 0
     assert not worker.holds()
+
+
+def test_a_worker_obeys_sigterm_while_the_broker_stands_still(
+    start_worker: Callable[..., Worker], broker: Broker
+) -> None:
+    worker = start_worker(CELERY_BROKER_URL=broker.url)
+    ready(worker)
+    broker.process.send_signal(signal.SIGSTOP)
+    time.sleep(4)  # its main thread waits for the answer to a heartbeat of Celery's by now
+    worker.terminate()
+    began = time.monotonic()
+    eventually(lambda: not worker.holds())
+    assert time.monotonic() - began < 2
+    assert worker.wait(30) == 0
 
 
 def traces(broker: Broker, *members: str) -> list[str]:
