@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar
 from django.db import connections, transaction as django_transaction
 
 from better_compute import conf
+from better_compute.store.session import answering
 
 #: Rows of one kind that are counted; a count above it means "more than this many".
 CAP: Final = 10_000
@@ -204,9 +205,13 @@ class RefusalRow:
 
 @contextmanager
 def bounded(using: str | None = None) -> Iterator[None]:
-    """Run what is inside in a transaction whose statements stop after :data:`STATEMENT_TIMEOUT_MS`."""
+    """Run what is inside in a transaction whose statements stop after :data:`STATEMENT_TIMEOUT_MS`.
+
+    A server that stands still stops nothing, so the connection is closed a moment later: whoever asks how things are
+    must have an answer then of all times.
+    """
     alias = using or conf.current().database
-    with django_transaction.atomic(using=alias):
+    with answering(connections[alias], STATEMENT_TIMEOUT_MS / 1_000 + 1), django_transaction.atomic(using=alias):
         with connections[alias].cursor() as cursor:
             cursor.execute(f"SET LOCAL statement_timeout = {STATEMENT_TIMEOUT_MS}")
         yield

@@ -62,6 +62,32 @@ def bound(connection: psycopg.Connection[Any], seconds: float) -> None:
     connection.wait = bounded  # type: ignore[method-assign]
 
 
+@contextmanager
+def answering(connection: Any, seconds: float) -> Iterator[None]:
+    """Give Django's ``connection`` a deadline inside: opening it, and every exchange, then end with an error."""
+    given, mine = connection.get_connection_params, vars(connection).get("get_connection_params")
+    connection.get_connection_params = lambda: {"connect_timeout": max(2, int(seconds)), **given()}
+    try:
+        connection.ensure_connection()
+    finally:
+        _restore(connection, "get_connection_params", mine)
+    session = connection.connection
+    mine = vars(session).get("wait")
+    bound(session, seconds)
+    try:
+        yield
+    finally:
+        _restore(session, "wait", mine)
+
+
+def _restore(owner: Any, name: str, mine: Any) -> None:
+    """Give ``owner`` back the attribute of its own that it had, or its class's."""
+    if mine is None:
+        delattr(owner, name)
+    else:
+        setattr(owner, name, mine)
+
+
 def connect(
     alias: str, name: str, settings: dict[str, str], patience: float = PATIENCE_SECONDS
 ) -> psycopg.Connection[Any]:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import socket
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from time import monotonic
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import OperationalError, connection
 from django.test import Client
 
 from better_compute.devtools.ports import free_port
 from better_compute.engine.contexts import WorkPort
 from better_compute.engine.observing import exposition, probes
+from better_compute.store import overview
+from better_compute.store.session import answering
 from better_compute.store.transaction import transaction
 from tests.engine.conftest import Worker, enqueue, eventually, queued
 
@@ -89,6 +93,35 @@ def test_a_database_that_does_not_answer_leaves_the_counters(monkeypatch: pytest
     assert "compute_lease_transitions_total" in text
     assert "compute_workqueue_depth" not in text
     assert "compute_scrape_errors_total" in text
+
+
+def test_readyz_answers_although_the_database_stands_still(
+    observe: Callable[..., None], freeze: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    observe(LOOPBACK=True)
+    monkeypatch.setattr(overview, "STATEMENT_TIMEOUT_MS", 200)
+    connection.ensure_connection()
+    freeze(connection.connection.info.backend_pid)
+    began = monotonic()
+    answer = Client().get("/readyz")
+    assert (answer.status_code, answer.json()["ready"], monotonic() - began < 5) == (503, False, True)
+    answer = Client().get("/readyz")
+    assert answer.json() == {"ready": True, "problems": {}}
+
+
+def test_opening_a_connection_has_the_deadline_of_what_is_asked_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        copy = connection.copy()
+        copy.settings_dict = {**copy.settings_dict, "HOST": "127.0.0.1", "PORT": deaf.getsockname()[1]}
+        began = monotonic()
+        with pytest.raises(OperationalError), answering(copy, 2):
+            pass
+        assert monotonic() - began < 10
+    with connection.cursor():
+        before = dict(vars(connection.connection)), connection.get_connection_params
+        with answering(connection, 2):
+            assert vars(connection.connection)["wait"]
+        assert (dict(vars(connection.connection)), connection.get_connection_params) == before
 
 
 def test_everybody_hears_whether_a_process_lives_and_is_ready_and_no_more(observe: Callable[..., None]) -> None:
