@@ -8,7 +8,7 @@ from typing import Literal
 
 from django.db.migrations import Migration
 
-from better_compute.ledger import checksum
+from better_compute.ledger import checksum, made
 from better_compute.ledger.errors import Drifted, Refused
 from better_compute.ledger.executor import LedgerExecutor
 from better_compute.ledger.owners import Owner
@@ -16,7 +16,7 @@ from better_compute.store import ledger_rows
 from better_compute.store.ledger_rows import Standing
 
 Node = tuple[str, str]
-Kind = Literal["edited", "missing", "inserted", "unrecorded", "unapplied"]
+Kind = Literal["edited", "missing", "inserted", "unrecorded", "unapplied", "forgotten"]
 
 #: Kinds that --adopt heals: someone migrated around the ledger, and the schema is as Django says.
 ADOPTABLE: frozenset[Kind] = frozenset({"unrecorded", "unapplied"})
@@ -46,7 +46,7 @@ def find(executor: LedgerExecutor) -> list[Drift]:
         applied = {name for app, name in recorded if app == owner.label}
         found += _shipped(owner, own, ledger)
         found += _missing(owner, own, ledger)
-        found += _recorded(owner, own, ledger, applied)
+        found += _recorded(executor, owner, own, ledger, applied)
     return sorted(found, key=lambda drift: drift.name)
 
 
@@ -142,7 +142,11 @@ def _missing(owner: Owner, own: Mapping[str, Migration], ledger: Mapping[str, St
 
 
 def _recorded(
-    owner: Owner, own: Mapping[str, Migration], ledger: Mapping[str, Standing], applied: set[str]
+    executor: LedgerExecutor,
+    owner: Owner,
+    own: Mapping[str, Migration],
+    ledger: Mapping[str, Standing],
+    applied: set[str],
 ) -> Iterator[Drift]:
     replaced = {name for migration in own.values() for app, name in migration.replaces if app == owner.label}
     for name in sorted({*own, *replaced} & (applied | set(ledger))):
@@ -158,6 +162,15 @@ def _recorded(
                 (owner.label, name),
                 "django_migrations says it is applied, the ledger does not. If the schema has it, run "
                 "compute_migrate --adopt.",
+            )
+        elif in_ledger and name not in applied and (there := made.standing(executor, own[name]) if name in own else []):
+            # The ledger is right, and a second run of the migration could only fail on what the first has made.
+            yield Drift(
+                "forgotten",
+                owner.ledger_name(name),
+                (owner.label, name),
+                f"the ledger says it is applied, django_migrations does not, and {', '.join(there)} stands. Put the "
+                f"row back ({ledger_rows.django_row(owner.label, name)}), or drop what stands if it is to run again.",
             )
         elif in_ledger and name not in applied:
             yield Drift(

@@ -49,7 +49,7 @@ def _drift(executor: LedgerExecutor) -> Iterator[Finding]:
         message=" ".join(str(each) for each in found[:NAMED]),
         fix="Run `manage.py compute_migrate --adopt`."
         if adoptable
-        else "Ship these migrations as they were applied; `manage.py compute_migrate --check` names each one.",
+        else "Do what is said of each; `manage.py compute_migrate --check` lists them all.",
         count=len(found),
     )
 

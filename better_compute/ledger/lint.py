@@ -162,16 +162,12 @@ def _prefix(spec: ModuleSpec) -> str:
 
 def _sql(spec: ModuleSpec, operation: RunSQL, advise: Advise, tables: set[str]) -> Iterator[Advice]:
     for found in lint_sql.check(
-        _text(operation.sql), prefix=_prefix(spec), is_core=_CORE_TABLE if spec.plugin_id else None, created=tables
+        lint_sql.text_of(operation.sql),
+        prefix=_prefix(spec),
+        is_core=_CORE_TABLE if spec.plugin_id else None,
+        created=tables,
     ):
         yield advise(found.code, found.what, found.mend)
-
-
-def _text(sql: Any) -> str:
-    """One text of what RunSQL takes: a string, or a list of statements with or without parameters."""
-    if isinstance(sql, str):
-        return sql
-    return ";".join(each if isinstance(each, str) else str(each[0]) for each in sql)
 
 
 def _new_column(operation: AddField, advise: Advise) -> Iterator[Advice]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 _FLAGS: Final = re.IGNORECASE | re.DOTALL
 _NAME: Final = r'(?P<table>(?:"[^"]+"|\w+)(?:\.(?:"[^"]+"|\w+))?)'
@@ -36,6 +36,13 @@ class Found:
     code: str
     what: str
     mend: str
+
+
+def text_of(sql: Any) -> str:
+    """One text of what RunSQL takes: a string, or a list of statements with or without parameters."""
+    if isinstance(sql, str):
+        return sql
+    return ";".join(each if isinstance(each, str) else str(each[0]) for each in sql)
 
 
 def check(text: str, *, prefix: str, is_core: re.Pattern[str] | None, created: set[str]) -> Iterator[Found]:

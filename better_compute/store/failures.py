@@ -60,6 +60,15 @@ def describe_failure(failure: BaseException) -> str:
     return _bounded(f"{type(failure).__name__}: {_blot(first)}" if first else type(failure).__name__)
 
 
+def connection_lost(failure: BaseException) -> bool:
+    """Whether ``failure``, of Django or of the driver, says that the connection ended: the server, or the way to it."""
+    cause = failure.__cause__ if isinstance(failure, DjangoDatabaseError) else failure
+    if not isinstance(cause, psycopg.OperationalError | psycopg.InterfaceError):
+        return False
+    # Without a state it is libpq that speaks: the server said no more.
+    return cause.sqlstate is None or cause.sqlstate.startswith("08") or cause.sqlstate in {"57P01", "57P02", "57P03"}
+
+
 def trace_failure(failure: BaseException, *, state_only: bool = False) -> str:
     """Return the stack of a failure and of what it came from, for a log: as Python prints it, but with
     :func:`describe_failure` in the place of each exception's own text, which may hold what no log should.

@@ -26,6 +26,9 @@ INSERT INTO compute_migrations (owner, name, action, checksum, reason, version, 
 VALUES (%s, %s, %s, %s, %s, %s, %s)
 """
 
+#: What an operator types to put a lost row back; labels and names of migrations are words of Python's.
+DJANGO_ROW = "INSERT INTO django_migrations (app, name, applied) VALUES ('{app}', '{name}', now())"
+
 STANDING = """
 SELECT DISTINCT ON (name) owner, name, action, checksum, version
 FROM compute_migrations
@@ -82,6 +85,11 @@ def append_and_record(connection: BaseDatabaseWrapper, row: LedgerRow, app: str,
     """Append ``row`` and write Django's row for the migration ``name`` of ``app``; both or neither."""
     with connection.cursor() as cursor:
         cursor.execute(INSERT_BOTH, [app, name, *_values(row)])
+
+
+def django_row(app: str, name: str) -> str:
+    """The statement that puts Django's row for the migration ``name`` of ``app`` back by hand."""
+    return DJANGO_ROW.format(app=app, name=name)
 
 
 def _values(row: LedgerRow) -> list[Any]:

@@ -137,6 +137,36 @@ def test_adopt_records_what_was_unapplied_around_the_ledger(host: Host) -> None:
     assert host.has_table("plg_acme_one")
 
 
+MODEL = """migrations.CreateModel("Gadget", [("id", models.BigAutoField(primary_key=True))]),"""
+COLUMN = """migrations.AddField("gadget", "note", models.TextField(null=True)),"""
+
+
+@pytest.mark.parametrize(
+    ("operations", "name", "there"),
+    [
+        ({"m0001_one": table("plg_acme_one")}, "0001_one", "plg_acme_one"),
+        ({"m0001_one": MODEL}, "0001_one", "plg_acme_gadget"),
+        ({"m0001_one": MODEL, "m0002_two": COLUMN}, "0002_two", "plg_acme_gadget.note"),
+    ],
+    ids=["sql", "model", "column"],
+)
+def test_adopt_does_not_call_reverted_what_still_stands(
+    host: Host, operations: dict[str, str], name: str, there: str
+) -> None:
+    host.plugin("acme", **operations)
+    host.manage("compute_migrate")
+    before = host.ledger()
+    host.run(f"DELETE FROM django_migrations WHERE app = 'plg_acme' AND name = '{name}'")
+    for command in (("compute_migrate", "--check"), ("compute_migrate", "--adopt"), ("migrate",)):
+        assert f"acme/{name}: the ledger says it is applied, django_migrations does not, and {there} stands." in (
+            host.manage(*command, exit_code=5).err
+        )
+    assert host.ledger() == before
+    # The mend that was told, as it stands.
+    host.run(f"INSERT INTO django_migrations (app, name, applied) VALUES ('plg_acme', '{name}', now())")
+    host.manage("compute_migrate", "--check")
+
+
 def test_adopt_does_not_heal_an_edited_migration(host: Host, migrations: Path) -> None:
     edit(migrations / "0001_one.py", "id bigint", "id integer")
     before = host.ledger()

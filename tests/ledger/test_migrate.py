@@ -83,7 +83,7 @@ def test_a_failed_migration_leaves_nothing_and_those_before_it_stay(host: Host) 
 def test_plain_migrate_names_the_migration_that_failed(host: Host) -> None:
     host.plugin("acme", m0001_one=run_sql("SELECT 1 / 0"))
     assert (
-        "acme/0001_one failed: DivisionByZero (SQLSTATE 22012): division by zero"
+        "acme/0001_one failed: DivisionByZero (SQLSTATE 22012): division by zero."
         in host.manage("migrate", exit_code=4).err
     )
 
@@ -154,7 +154,7 @@ def test_json_holds_the_refusal(host: Host) -> None:
     host.plugin("acme", m0001_one=run_sql("SELECT 1 / 0"))
     error = host.manage("compute_migrate", "--format", "json", exit_code=4).json()["error"]
     assert error["exit"] == 4
-    assert error["message"] == "acme/0001_one failed: DivisionByZero (SQLSTATE 22012): division by zero"
+    assert error["message"] == "acme/0001_one failed: DivisionByZero (SQLSTATE 22012): division by zero."
 
 
 def test_unapplying_is_recorded_and_applying_again_too(host: Host) -> None:

@@ -414,3 +414,23 @@ def test_a_failed_run_gives_the_lock_back(host: Host) -> None:
     host.plugin("acme", m0001_one=run_sql("SELECT 1 / 0"))
     host.manage("compute_migrate", exit_code=4)
     host.manage("compute_migrate", "--lock-wait", "0", exit_code=4)
+
+
+def test_a_migration_whose_connection_ends_says_to_run_it_again_and_the_next_run_completes(host: Host) -> None:
+    host.plugin("acme", m0001_one=table("plg_acme_one") + run_sql("SELECT pg_sleep(600)"))
+    process = host.start("compute_migrate")
+    ended = (
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
+        "AND query LIKE '%pg_sleep(600)%' AND pid <> pg_backend_pid()"
+    )
+    with host.connect() as connection:
+        while not connection.execute(ended).fetchone():
+            time.sleep(0.02)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 4
+    assert "acme/0001_one failed: AdminShutdown (SQLSTATE 57P01): terminating connection due to" in err
+    assert "It stands whole or not at all, and the ledger knows which: run it again when the server answers." in err
+    assert not host.has_table("plg_acme_one")
+    host.migration(host.root / "acme_app" / "migrations", "0001_one", table("plg_acme_one"))
+    host.manage("compute_migrate")
+    assert host.ledger("acme") == [("acme/0001_one", "applied")]
