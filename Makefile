@@ -8,6 +8,8 @@ BIN := $(VENV)/bin
 PG15 ?= /usr/lib/postgresql/15/bin
 PYTHON313 ?= python3.13
 PORT ?= 0
+# Images of containers set it; every process of the tests would compile everything anew, a fifth of its start.
+unexport PYTHONDONTWRITEBYTECODE
 # Test processes, each with a database of its own; many tests wait for other processes, so two are right for two cores.
 JOBS ?= 2
 # A file's tests stay together, and files keep their order, in which the longest are not last.
@@ -89,4 +91,5 @@ requirements: install
 clean:
 	@for link in .dev/*/elsewhere; do if [ -L "$$link" ]; then rm -rf "$$(readlink "$$link")"; fi; done
 	rm -rf .venv .venv-py313 .dev build dist docs/_build test-results benchmarks/results.json
+	find . -name __pycache__ -prune -exec rm -rf {} +
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

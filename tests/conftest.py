@@ -43,6 +43,18 @@ TOOLS: dict[str, Callable[[], bool]] = {
 }
 
 
+#: Files of many seconds whose tests need no database of ours, so that pytest-django puts them last.
+LONG = (
+    "tests/devtools/test_compute_dev.py",
+    "tests/chaos/test_chaos.py",
+    "tests/smoke/test_quickstart.py",
+    "tests/smoke/test_wheel.py",
+    "tests/devtools/test_install.py",
+    "tests/models/test_work.py",
+    "tests/ledger/test_new_module.py",
+)
+
+
 def has_tool(name: str) -> bool:
     """Whether this machine has what the name stands for; by default a program on PATH."""
     return TOOLS.get(name, lambda: shutil.which(name) is not None)()
@@ -74,6 +86,13 @@ def _point_at(url: str) -> None:
 
     names = ("NAME", "USER", "PASSWORD", "HOST", "PORT")
     connections.settings["default"].update({name: database(url)[name] for name in names})
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let the longest of the files that stand last come first, lest one process be left with them at the end."""
+    ranks = {name: rank for rank, name in enumerate(LONG)}
+    items.sort(key=lambda item: ranks.get(item.nodeid.partition("::")[0], len(ranks)))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
