@@ -174,6 +174,14 @@ def _refuse_body_headers(request: HttpRequest) -> None:
     limit = conf.current().call.max_body_bytes
     if length and int(length) > limit:
         raise _too_large(f"The body has {length} bytes", limit)
+    coding = request.headers.get("Content-Encoding", "")
+    if length and int(length) > 0 and coding.lower() not in ("", "identity"):
+        # RFC 9110, section 8.4: a coding that is not undone may not be overlooked.
+        raise ComputeError(
+            ErrorCode.UNSUPPORTED_MEDIA_TYPE,
+            f"The body's Content-Encoding is {shown(coding, 80)!r}.",
+            mend="Send the body as it is, without Content-Encoding.",
+        )
     if length and int(length) > 0 and request.content_type != "application/json":
         raise ComputeError(
             ErrorCode.UNSUPPORTED_MEDIA_TYPE,

@@ -105,6 +105,22 @@ def test_only_json_is_taken(caller: Caller, media_type: str) -> None:
     problem(response, 415, "UNSUPPORTED_MEDIA_TYPE")
 
 
+@pytest.mark.parametrize(("coding", "status"), [("gzip", 415), ("br, gzip", 415), ("identity", 200), ("", 200)])
+def test_a_body_in_a_coding_is_refused_before_it_is_read_as_json(caller: Caller, coding: str, status: int) -> None:
+    response = caller.client.generic(
+        "POST",
+        f"/api/compute/{PATH}",
+        b'{"tenantId": "t1"}',
+        content_type="application/json",
+        headers={"Authorization": f"Bearer {caller.secret}", "Content-Encoding": coding},
+    )
+    assert response.status_code == status
+    if status == 415:
+        refused = problem(response, 415, "UNSUPPORTED_MEDIA_TYPE")
+        assert refused["detail"] == f"The body's Content-Encoding is {coding!r}."
+        assert refused["mend"] == "Send the body as it is, without Content-Encoding."
+
+
 def test_json_with_a_charset_is_json(caller: Caller) -> None:
     response = caller.client.generic(
         "POST",
