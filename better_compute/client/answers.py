@@ -15,24 +15,38 @@ MOST_BYTES: Final = 64 * 1024 * 1024
 _JSON: Final = ("application/json", "application/problem+json")
 
 
-def require_plain(headers: Mapping[str, str], most_bytes: int) -> None:
-    """Refuse by the headers alone what is too large, or packed although nobody asked for it to be.
+class Body:
+    """The body of an answer as it arrives, never more than ``most_bytes`` of it.
 
     Raises
     ------
     BadAnswer
-        A few kilobytes could unpack to any size.
+        For one that is larger, and by its headers alone for one that is packed although nobody asked for it to be: a
+        few kilobytes could unpack to any size.
     """
-    packed = headers.get("Content-Encoding", "identity")
-    if packed.strip().lower() not in ("", "identity"):
-        raise BadAnswer(f"The answer is packed as {packed[:40]!r}, which was not asked for.")
-    length = headers.get("Content-Length", "")
-    if length.isascii() and length.isdigit() and int(length) > most_bytes:
-        raise too_large(most_bytes)
+
+    def __init__(self, headers: Mapping[str, str], most_bytes: int) -> None:
+        packed = headers.get("Content-Encoding", "identity")
+        if packed.strip().lower() not in ("", "identity"):
+            raise BadAnswer(f"The answer is packed as {packed[:40]!r}, which was not asked for.")
+        length = headers.get("Content-Length", "")
+        if length.isascii() and length.isdigit() and int(length) > most_bytes:
+            raise _too_large(most_bytes)
+        self._most_bytes = most_bytes
+        self._arrived = bytearray()
+
+    def take(self, part: bytes) -> None:
+        """Add what arrived."""
+        self._arrived += part
+        if len(self._arrived) > self._most_bytes:
+            raise _too_large(self._most_bytes)
+
+    def whole(self) -> bytes:
+        """Everything that arrived."""
+        return bytes(self._arrived)
 
 
-def too_large(most_bytes: int) -> BadAnswer:
-    """What an answer that does not end is refused with."""
+def _too_large(most_bytes: int) -> BadAnswer:
     return BadAnswer(f"The answer has more than {most_bytes} bytes. Ask for less, or raise most_answer_bytes.")
 
 

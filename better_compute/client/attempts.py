@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from better_compute.client.errors import ApiError
+from better_compute.client.errors import ApiError, ConnectionLost
 from better_compute.client.options import Options
 
 _METHOD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(\.[A-Za-z][A-Za-z0-9_-]*)+", re.ASCII)
@@ -65,24 +65,49 @@ class Call:
 
 @dataclass(slots=True)
 class Attempts:
-    """Counts the attempts of one call. ``left`` further ones may be made."""
+    """The attempts of one call: ``left`` further ones may be made, each of ``timeout_s`` seconds."""
 
+    method: str
+    call: Call
+    timeout_s: float
     left: int
     made: int = 0
 
-    def wait_s(self, error: ApiError | None) -> float | None:
-        """Seconds to wait before the next attempt, None when there is to be none.
+    @classmethod
+    def of(
+        cls, method: str, input: Any, options: Options, *, mutation: bool, retries: int, timeout_s: float
+    ) -> Attempts:
+        """Prepare a call; raises as :meth:`Call.of`."""
+        call = Call.of(method, input, options, mutation=mutation)
+        return cls(method, call, timeout_s if options.timeout_s is None else options.timeout_s, retries)
 
-        ``error`` is None when no answer came.
+    def wait_s(self, error: Exception) -> float:
+        """Seconds to wait before the attempt after the one that ``error`` ended.
+
+        Raises
+        ------
+        ApiError
+            The refusal, when there is to be no other attempt.
+        ConnectionLost
+            No answer came, and there is to be no other attempt.
         """
-        busy = error is not None and error.reason == "IDEMPOTENCY_KEY_BUSY"
-        if self.left <= 0 or not (error is None or busy or error.problem.status in TRANSIENT):
-            return None
+        refused = error if isinstance(error, ApiError) else None
+        busy = refused is not None and refused.reason == "IDEMPOTENCY_KEY_BUSY"
+        wanted = refused.retry_after_s if refused is not None and refused.retry_after_s is not None else 0.0
+        passes = refused is None or busy or refused.problem.status in TRANSIENT
+        if not passes or self.left <= 0 or wanted > LONGEST_WAIT_S:
+            if refused is not None:
+                raise refused
+            raise lost(self.method, error) from error
         self.left -= 1
         self.made += 1
         backoff: float = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** (self.made - 1))
-        wanted = error.retry_after_s if error is not None and error.retry_after_s is not None else 0.0
-        if wanted > LONGEST_WAIT_S:
-            return None
         # Jitter keeps callers that were refused together from coming back together.
         return max(wanted, backoff * (0.5 + random.random() / 2))  # noqa: S311 - no secret
+
+
+def lost(what: str, error: Exception) -> ConnectionLost:
+    """What ``what`` is told to have met when no answer came."""
+    # Some of httpx's and asyncio's have no text.
+    told = str(error) or ("the attempt took too long" if isinstance(error, TimeoutError) else type(error).__name__)
+    return ConnectionLost(f"{what}: {told}")

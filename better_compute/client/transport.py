@@ -11,7 +11,7 @@ from typing import Any, Final, Self
 import httpx
 
 from better_compute.client import answers, attempts, deadlines
-from better_compute.client.errors import ApiError, ConnectionLost
+from better_compute.client.errors import ApiError
 from better_compute.client.options import Options
 from better_compute.client.watch import AsyncWatch, Watch
 from better_compute.client.watching import Watching
@@ -83,32 +83,24 @@ class Transport:
         BadAnswer
             What came is no answer of the API.
         """
-        call = attempts.Call.of(method, input, options, mutation=mutation)
-        counted = attempts.Attempts(self._retries)
-        timeout_s = self._timeout_s if options.timeout_s is None else options.timeout_s
+        made = attempts.Attempts.of(
+            method, input, options, mutation=mutation, retries=self._retries, timeout_s=self._timeout_s
+        )
         while True:
-            refused: ApiError | None = None
-            lost: httpx.TransportError | None = None
             try:
-                return self._answer("POST", call.path, answer, timeout_s, content=call.body, headers=dict(call.headers))
-            except httpx.TransportError as error:
-                lost = error
-            except ApiError as error:
-                refused = error
-            wait = counted.wait_s(refused)
-            if wait is None:
-                raise refused or ConnectionLost(f"{method}: {_told(lost)}") from lost
-            time.sleep(wait)
+                return self._answer(
+                    "POST", made.call.path, answer, made.timeout_s, content=made.call.body, headers=made.call.headers
+                )
+            except (ApiError, httpx.TransportError) as error:
+                wait_s = made.wait_s(error)
+            time.sleep(wait_s)
 
     def _answer(self, verb: str, path: str, answer: Any, timeout_s: float, **sent: Any) -> Any:
         with deadlines.within(timeout_s), self._http.stream(verb, path, timeout=timeout_s, **sent) as response:
-            answers.require_plain(response.headers, self._most_bytes)
-            body = bytearray()
+            body = answers.Body(response.headers, self._most_bytes)
             for part in response.iter_raw():
-                body += part
-                if len(body) > self._most_bytes:
-                    raise answers.too_large(self._most_bytes)
-        return answers.read(response.status_code, response.headers, bytes(body), answer)
+                body.take(part)
+        return answers.read(response.status_code, response.headers, body.whole(), answer)
 
     def watch(
         self,
@@ -131,7 +123,7 @@ class Transport:
         try:
             return self._answer("GET", "openapi.json", Any, self._timeout_s, headers={"Accept-Encoding": "identity"})
         except httpx.TransportError as error:
-            raise ConnectionLost(f"openapi.json: {_told(error)}") from error
+            raise attempts.lost("openapi.json", error) from error
 
     def close(self) -> None:
         """Close the connections."""
@@ -163,36 +155,26 @@ class AsyncTransport:
         self, method: str, input: Any = None, answer: Any = Any, *, mutation: bool = True, options: Options = _DEFAULT
     ) -> Any:
         """See :meth:`Transport.call`. A cancelled task gives its connection up; its call may have its effect."""
-        call = attempts.Call.of(method, input, options, mutation=mutation)
-        counted = attempts.Attempts(self._retries)
-        timeout_s = self._timeout_s if options.timeout_s is None else options.timeout_s
+        made = attempts.Attempts.of(
+            method, input, options, mutation=mutation, retries=self._retries, timeout_s=self._timeout_s
+        )
         while True:
-            refused: ApiError | None = None
-            lost: Exception | None = None
             try:
                 # Not httpx's own limit, which a server that drips bytes never reaches.
-                async with asyncio.timeout(timeout_s):
-                    return await self._answer(call, answer)
-            except (httpx.TransportError, TimeoutError) as error:
-                lost = error
-            except ApiError as error:
-                refused = error
-            wait = counted.wait_s(refused)
-            if wait is None:
-                raise refused or ConnectionLost(f"{method}: {_told(lost)}") from lost
-            await asyncio.sleep(wait)
+                async with asyncio.timeout(made.timeout_s):
+                    return await self._answer(made.call, answer)
+            except (ApiError, httpx.TransportError, TimeoutError) as error:
+                wait_s = made.wait_s(error)
+            await asyncio.sleep(wait_s)
 
     async def _answer(self, call: attempts.Call, answer: Any) -> Any:
         async with self._http.stream(
-            "POST", call.path, content=call.body, headers=dict(call.headers), timeout=None
+            "POST", call.path, content=call.body, headers=call.headers, timeout=None
         ) as response:
-            answers.require_plain(response.headers, self._most_bytes)
-            body = bytearray()
+            body = answers.Body(response.headers, self._most_bytes)
             async for part in response.aiter_raw():
-                body += part
-                if len(body) > self._most_bytes:
-                    raise answers.too_large(self._most_bytes)
-        return answers.read(response.status_code, response.headers, bytes(body), answer)
+                body.take(part)
+        return answers.read(response.status_code, response.headers, body.whole(), answer)
 
     def watch(
         self,
@@ -219,8 +201,3 @@ class AsyncTransport:
 
     async def __aexit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
         await self.close()
-
-
-def _told(error: Exception | None) -> str:
-    # Some of httpx's and asyncio's have no text.
-    return str(error) or ("the attempt took too long" if isinstance(error, TimeoutError) else type(error).__name__)

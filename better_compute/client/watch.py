@@ -11,6 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
 import msgspec
@@ -66,23 +67,51 @@ class _Watch(Generic[T]):
         self._shown.count(change, digest)
         return change if self._listed else change.item
 
-    def _looked(self, answer: Any) -> None:
-        found = by_id(answer, self._identify) if self._listed else {WHOLE: answer}
+    def _looked(self, look: _Look) -> None:
+        found = by_id(look.answer, self._identify) if self._listed else {WHOLE: look.answer}
         self._pending.extend(self._shown.changes(found))
         self._wait_s = self._pace.after(bool(self._pending))
 
     def _failed(self, error: Exception) -> None:
         self._wait_s = self._pace.after_failure(error)
 
-    def _behind(self, page: Any, items: list[Any]) -> dict[str, Any] | None:
-        """The input of the page behind this one, None when there is none; adds the items of this one."""
-        items += _member(page, "items", "items")
-        cursor = _member(page, "next_cursor", "nextCursor")
-        return {**self._input, "cursor": cursor} if cursor and len(items) <= MOST_ITEMS else None
+    def _begin(self) -> _Look:
+        return _Look(self._input, self._input, [] if self._listed else None)
+
+    def _asked(self, look: _Look) -> dict[str, Any]:
+        """How the asker is called for the next answer of a look."""
+        return {
+            "method": self._method,
+            "input": look.wanted,
+            "answer": self._answer,
+            "mutation": False,
+            "options": self._options,
+        }
 
     def _late(self, timeout_s: float | None) -> TimeoutError:
         within = "" if timeout_s is None else f" within {timeout_s:g} s"
         return TimeoutError(f"{self._method} did not answer what was waited for{within}.")
+
+
+@dataclass(slots=True)
+class _Look:
+    """One look: the answer, or of a list the items of its pages, asked for one after the other."""
+
+    input: Mapping[str, Any]
+    #: The input of what is to be asked next; None when the look is over.
+    wanted: Mapping[str, Any] | None
+    answer: Any
+
+    def take(self, answer: Any) -> None:
+        """Add what was answered."""
+        self.wanted = None
+        if self.answer is None:
+            self.answer = answer
+            return
+        self.answer += _member(answer, "items", "items")
+        cursor = _member(answer, "next_cursor", "nextCursor")
+        if cursor and len(self.answer) <= MOST_ITEMS:
+            self.wanted = {**self.input, "cursor": cursor}
 
 
 def _member(page: Any, name: str, wire: str) -> Any:
@@ -127,23 +156,14 @@ class Watch(_Watch[T]):
                 raise self._late(None)
             if self._stop.wait(left):
                 break
+            look = self._begin()
             try:
-                self._looked(self._look())
+                while look.wanted is not None and not self._stop.is_set():
+                    look.take(self._transport.call(**self._asked(look)))
+                self._looked(look)
             except Exception as error:
                 self._failed(error)
         raise StopIteration
-
-    def _look(self) -> Any:
-        if not self._listed:
-            return self._call(self._input)
-        items: list[Any] = []
-        input: dict[str, Any] | None = self._input
-        while input is not None and not self._stop.is_set():
-            input = self._behind(self._call(input), items)
-        return items
-
-    def _call(self, input: Mapping[str, Any]) -> Any:
-        return self._transport.call(self._method, input, self._answer, mutation=False, options=self._options)
 
     def until(self, reached: Callable[[T], bool], *, timeout_s: float | None = None) -> T:
         """The first thing shown for which ``reached`` holds. Raises TimeoutError, and when it is stopped before."""
@@ -195,8 +215,11 @@ class AsyncWatch(_Watch[T]):
                 return self._show()  # type: ignore[no-any-return]
             if await self._stopped_within(self._wait_s):
                 break
+            look = self._begin()
             try:
-                self._looked(await self._look())
+                while look.wanted is not None and not self._stop.is_set():
+                    look.take(await self._transport.call(**self._asked(look)))
+                self._looked(look)
             except Exception as error:
                 self._failed(error)
         raise StopAsyncIteration
@@ -207,18 +230,6 @@ class AsyncWatch(_Watch[T]):
                 return await self._stop.wait()
         except TimeoutError:
             return False
-
-    async def _look(self) -> Any:
-        if not self._listed:
-            return await self._call(self._input)
-        items: list[Any] = []
-        input: dict[str, Any] | None = self._input
-        while input is not None and not self._stop.is_set():
-            input = self._behind(await self._call(input), items)
-        return items
-
-    async def _call(self, input: Mapping[str, Any]) -> Any:
-        return await self._transport.call(self._method, input, self._answer, mutation=False, options=self._options)
 
     async def until(self, reached: Callable[[T], bool], *, timeout_s: float | None = None) -> T:
         """See :meth:`Watch.until`."""
