@@ -18,7 +18,8 @@ from better_compute import ComputeError, ReadOnlyAdmin, compute, session_princip
 from compute_modules.iam.models import GrantRow
 
 from . import why
-from .page import Page, cut, state_mark
+from .held import Held
+from .page import cut
 
 
 class BrokenGlassFilter(admin.SimpleListFilter):
@@ -81,7 +82,7 @@ class BreakGlassForm(forms.Form):
 
 
 @admin.register(GrantRow)
-class GrantAdmin(Page):
+class GrantAdmin(Held):
     """Who has what, what changed last first, ended ones included; and why somebody may do something."""
 
     tenant_column = "tenant_id"
@@ -110,18 +111,9 @@ class GrantAdmin(Page):
     list_filter = (BrokenGlassFilter, ReadOnlyAdmin.exactly("tenant_id", "tenant", "tenant"))
     # The version rises with every change and has an index.
     ordering = ("-version",)
-    search_fields = ("principal_id",)
-    search_help_text = "A whole principal (user/7, service/ci) or a whole tenant id"
 
     starts = ReadOnlyAdmin.moment("starts_at", "from")
-    until = ReadOnlyAdmin.moment("expires_at", "until")
     given = ReadOnlyAdmin.moment("created_at", "given")
-    revoked = ReadOnlyAdmin.moment("revoked_at", "revoked")
-
-    @admin.display(description="principal")
-    def principal_column(self, obj: Any) -> str:
-        """Who has it."""
-        return cut(obj.principal_id)
 
     @admin.display(description="effect")
     def effect_mark(self, obj: Any) -> SafeString:
@@ -141,12 +133,6 @@ class GrantAdmin(Page):
             return f"{obj.resource_type} {cut(obj.resource_id)} of {obj.tenant_id}"
         return f"{obj.tenant_id} and below" if obj.inherit or obj.effect == "forbid" else str(obj.tenant_id)
 
-    @admin.display(description="state")
-    def state(self, obj: Any) -> SafeString:
-        """By the database's clock."""
-        shown: SafeString = state_mark(obj, obj.starts_at)
-        return shown
-
     @admin.display(description="reason")
     def why_given(self, obj: Any) -> str:
         """Why it was given."""
@@ -161,15 +147,6 @@ class GrantAdmin(Page):
     def glass(self, obj: Any) -> str:
         """Whether the glass was broken for it."""
         return "yes" if obj.break_glass else "no"
-
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
-        """By principal when there is a slash in it, else by tenant."""
-        term = search_term.strip()
-        if not term:
-            return queryset, False
-        return queryset.filter(**{"principal_id" if "/" in term else "tenant_id": term}), False
 
     def get_urls(self) -> list[URLPattern]:
         """The question, and the acts."""
