@@ -8,13 +8,13 @@ from typing import Any
 
 from better_compute import BearerCredential, ComputeError, ErrorCode, ModuleContext
 
-from . import tokens
+from . import presented
 from .apps import Options
 
 
 @dataclass(slots=True)
 class AuthenticatorPort:
-    """See :class:`better_compute.contract.ports.Authenticator`. It is made once for a registry."""
+    """See :class:`better_compute.contract.principals.Authenticator`. It is made once for a registry."""
 
     ctx: ModuleContext
     _verify: Callable[[str], Any] | None = field(init=False, default=None)
@@ -36,8 +36,8 @@ class AuthenticatorPort:
 
     def recognise(self, secret: str) -> BearerCredential | None:
         """A scoped token by its form, or a token of a provider; None for any other credential."""
-        if tokens.FORM.fullmatch(secret) is not None:
-            return tokens.Presented(tokens.digest(secret))
+        if presented.FORM.fullmatch(secret) is not None:
+            return presented.Presented(presented.digest(secret))
         if self._verify is not None:
             found: BearerCredential | None = self._verify(secret)
             return found

@@ -12,7 +12,8 @@ from .apps import Options
 from .evaluation import Narrowing, narrowing
 from .facts import Facts
 from .giving import BREAK_GLASS, Gift, lacking
-from .grants import NewGrant, Record
+from .grants import Record
+from .new_grants import NewGrant
 from .patterns import Patterns, Rights, covers
 from .roles import OWNER
 from .states import Verb

@@ -8,7 +8,7 @@ from django.contrib.auth import get_user_model
 
 from better_compute import CliCommand, ComputeError, ErrorCode, ModuleContext
 
-from . import grants, principals, tree
+from . import owners, principals, tree
 from .apps import Options
 from .projection import projection
 from .roles import OWNER
@@ -37,11 +37,11 @@ def bootstrap(ctx: ModuleContext, options: argparse.Namespace) -> int:
     with ctx.sql.transaction():
         ctx.sql.query("SELECT compute_iam_raise()")
         reading = projection.read(ctx)
-        owners = grants.owners(reading.facts, root, reading.at)
-        if owners:
+        found = owners.of(reading.facts, root, reading.at)
+        if found:
             raise ComputeError(
                 ErrorCode.IN_USE,
-                f"The root tenant {root!r} has an owner: {', '.join(sorted(owners))}.",
+                f"The root tenant {root!r} has an owner: {', '.join(sorted(found))}.",
                 mend="Let them grant what is needed.",
             )
         principal = f"user/{user.pk}"

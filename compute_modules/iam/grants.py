@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -12,35 +12,16 @@ import msgspec
 
 from better_compute import ComputeError, ErrorCode, MethodContext, ModuleContext
 
-from . import giving, principals, states
-from .facts import Effect, Facts, Grant
+from . import giving, new_grants, owners, principals, states
 from .giving import Gift
-from .patterns import Patterns, Rights, split
+from .new_grants import NewGrant
 from .projection import Reading, projection
-from .roles import OWNER
 from .states import State, Verb
 
 COLUMNS: Final = (
     "id, principal_id, effect, role, patterns, tenant_id, resource_type, resource_id, inherit, starts_at, expires_at,"
     " reason, break_glass, created_at, created_by, revoked_at, revoked_by"
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewGrant:
-    """A grant to be made. ``role`` or ``patterns``, one of them."""
-
-    principal: str
-    tenant: str
-    effect: Effect = "permit"
-    role: str = ""
-    patterns: Sequence[str] = ()
-    resource: tuple[str, str] | None = None
-    inherit: bool = False
-    starts_at: datetime | None = None
-    expires_at: datetime | None = None
-    reason: str = ""
-    break_glass: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +68,7 @@ def create(ctx: MethodContext, wanted: NewGrant) -> str:
         forbid that would leave a tenant without an owner.
     """
     reading = begin(ctx)
-    rights = _rights(ctx, reading.facts, wanted)
-    _check_times(wanted, reading.at)
-    _check_resource(ctx, wanted)
+    rights = new_grants.judge(ctx, wanted, reading)
     principals.ensure_seen(ctx, wanted.principal, reading.facts.path(wanted.tenant))
     if wanted.effect == "permit":
         gift = Gift(rights, wanted.tenant, wanted.inherit, wanted.resource, wanted.expires_at)
@@ -122,7 +101,7 @@ def insert(ctx: MethodContext, wanted: NewGrant, reading: Reading) -> str:
         ],
     )
     if wanted.effect == "forbid":
-        keep_an_owner(ctx, reading, wanted.principal)
+        owners.keep_one(ctx, reading, wanted.principal)
     # Told in the tenant that the call acts in, which for the owner of a new one is the tenant above.
     tell(ctx, "iam.grant-created", ctx.tenant_id or wanted.tenant, str(id), wanted.principal)
     return str(id)
@@ -145,7 +124,7 @@ def revoke(ctx: MethodContext, grant_id: str) -> Record:
         _check_lifting(ctx, reading, grant_id)
     end(ctx, [grant_id])
     if record.row["effect"] == "permit":
-        keep_an_owner(ctx, reading, record.row["principal_id"])
+        owners.keep_one(ctx, reading, record.row["principal_id"])
     tell(ctx, "iam.grant-revoked", record.row["tenant_id"], grant_id, record.row["principal_id"])
     return read(ctx, grant_id)
 
@@ -176,163 +155,11 @@ def record(row: dict[str, Any]) -> Record:
     return Record(row, row["now"], msgspec.json.decode(patterns) if isinstance(patterns, str) else patterns)
 
 
-def keep_an_owner(ctx: MethodContext, before: Reading, principal: str) -> None:
-    """Refuse a change to what ``principal`` has after which a tenant that it owned, or one below, has no owner.
-
-    An owner's grant has no end and no forbid. Call it after the change, in its transaction.
-    """
-    after = projection.read(ctx)
-    # Whoever owns one of them by inheritance mostly owns the others, so it is looked at first.
-    found: str | None = None
-    for tenant_id in _owned(before.facts, principal, before.at):
-        if found is not None and _is_owner(after.facts, found, tenant_id, after.at):
-            continue
-        found = next(_owning(after.facts, tenant_id, after.at), None)
-        if found is None:
-            raise ComputeError(
-                ErrorCode.IN_USE,
-                f"This would leave the tenant {tenant_id!r} without an owner.",
-                mend=f"Give somebody else the role {OWNER!r} there first, without an end.",
-                reason="LAST_OWNER",
-            )
-
-
-def owners(facts: Facts, tenant_id: str, at: datetime) -> set[str]:
-    """Who owns a tenant for good: an unending grant of the owner's role there or inherited, not taken by a forbid."""
-    return set(_owning(facts, tenant_id, at))
-
-
-def _owning(facts: Facts, tenant_id: str, at: datetime) -> Iterator[str]:
-    for principal in {who for place in facts.path(tenant_id) for who in facts.holders.get(place, ())}:
-        if _is_owner(facts, principal, tenant_id, at):
-            yield principal
-
-
-def _owned(facts: Facts, principal: str, at: datetime) -> Iterator[str]:
-    """The tenants that a principal owns, the topmost first."""
-    holdings = facts.holdings.get(principal)
-    own = [grant for grant in holdings.by_id.values() if _owns(grant, grant.tenant)] if holdings else []
-    here, below = {grant.tenant for grant in own}, {grant.tenant for grant in own if grant.inherit}
-    for tenant in sorted(facts.tenants.values(), key=lambda tenant: len(tenant.path)) if own else ():
-        if (tenant.id in here or not below.isdisjoint(tenant.path)) and _is_owner(facts, principal, tenant.id, at):
-            yield tenant.id
-
-
-def _is_owner(facts: Facts, principal: str, tenant_id: str, at: datetime) -> bool:
-    who, holdings = facts.principals.get(principal), facts.holdings.get(principal)
-    if holdings is None or (who is not None and who.disabled):
-        return False
-    path = facts.path(tenant_id)
-    reaching = [grant for grant in holdings.by_id.values() if grant.tenant in path and grant.active(at)]
-    return any(_owns(grant, tenant_id) for grant in reaching) and not any(_unseats(facts, grant) for grant in reaching)
-
-
-def _unseats(facts: Facts, grant: Grant) -> bool:
-    """An owner who may not say who may do what is none."""
-    return grant.effect == "forbid" and grant.resource is None and facts.rights(grant).match("compute:iam:manage")
-
-
-def _owns(grant: Grant, tenant_id: str) -> bool:
-    return (
-        grant.effect == "permit"
-        and grant.resource is None
-        and grant.expires_at is None
-        and (grant.role == OWNER or "*" in grant.patterns.texts)
-        and (grant.inherit or grant.tenant == tenant_id)
-    )
-
-
 def tell(ctx: ModuleContext, type: str, tenant_id: str, grant_id: str, principal: str, **more: Any) -> None:
     """Publish what happened to a grant."""
     ctx.events.publish(
         type=type, tenant_id=tenant_id, subject=f"grant/{grant_id}", data={"principal": principal, **more}
     )
-
-
-def _rights(ctx: MethodContext, facts: Facts, wanted: NewGrant) -> Rights:
-    if bool(wanted.role) == bool(wanted.patterns):
-        raise ComputeError(
-            ErrorCode.INVALID_INPUT,
-            "A grant conveys either a role or patterns of actions.",
-            mend="Give one of `role` and `actions`.",
-        )
-    if wanted.tenant not in facts.tenants:
-        raise ComputeError(
-            ErrorCode.NOT_FOUND, f"There is no tenant {wanted.tenant!r}.", mend="tenantTree.create makes one."
-        )
-    if wanted.effect == "forbid" and not wanted.patterns:
-        # A role can be changed, and changing one must not lift a forbid.
-        raise ComputeError(
-            ErrorCode.INVALID_INPUT, "A forbid names actions, not a role.", mend="Give `actions` instead of `role`."
-        )
-    if wanted.patterns:
-        check_patterns(ctx, wanted.patterns)
-        return Rights(Patterns(tuple(wanted.patterns)))
-    rights = facts.roles.get(wanted.role)
-    owner, _, name = wanted.role.rpartition("/")
-    if rights is None or (name and owner and owner not in facts.path(wanted.tenant)):
-        raise ComputeError(
-            ErrorCode.NOT_FOUND,
-            f"There is no role {wanted.role!r} that can be granted in {wanted.tenant!r}.",
-            mend="roles.list shows the built-in roles and those of the tenant and the ones above it.",
-        )
-    return rights
-
-
-def check_patterns(ctx: ModuleContext, texts: Sequence[str]) -> None:
-    """Refuse what is no pattern, and what matches no action that exists."""
-    actions = [split(action) for action in ctx.hosted.actions]
-    for text in texts:
-        try:
-            area, verb = split(text)
-        except ValueError as error:
-            raise ComputeError(ErrorCode.INVALID_INPUT, str(error), mend="iam.catalog lists the actions.") from None
-        if not any(area in ("*", a) and verb in ("*", v) for a, v in actions):
-            raise ComputeError(
-                ErrorCode.INVALID_INPUT,
-                f"{text!r} matches no action of a hosted module.",
-                mend="iam.catalog lists the actions.",
-                reason="ACTION_UNKNOWN",
-            )
-
-
-def _check_times(wanted: NewGrant, now: datetime) -> None:
-    for what, time in (("beginning", wanted.starts_at), ("end", wanted.expires_at)):
-        if time is not None and time.tzinfo is None:
-            raise ComputeError(
-                ErrorCode.INVALID_INPUT, f"The {what} {time} has no time zone.", mend="Write 2030-01-31T12:00:00Z."
-            )
-    if wanted.expires_at is not None and wanted.expires_at <= max(now, wanted.starts_at or now):
-        raise ComputeError(
-            ErrorCode.INVALID_INPUT,
-            f"The grant would end at {wanted.expires_at.isoformat()}, before it begins.",
-            mend="Give an end in the future, after the beginning.",
-        )
-
-
-def _check_resource(ctx: MethodContext, wanted: NewGrant) -> None:
-    if wanted.resource is None:
-        return
-    type, id = wanted.resource
-    kind = ctx.hosted.resource_types.get(type)
-    if kind is None:
-        raise ComputeError(
-            ErrorCode.INVALID_INPUT,
-            f"No hosted module has resources of type {type!r}.",
-            mend=f"Use one of {', '.join(sorted(ctx.hosted.resource_types)) or 'none'}.",
-        )
-    if kind.resolve(ctx.sql, id) != wanted.tenant:
-        raise ComputeError(
-            ErrorCode.NOT_FOUND,
-            f"There is no {type} {id!r} in {wanted.tenant!r}.",
-            mend="Check the id and the tenant.",
-        )
-    if wanted.inherit:
-        raise ComputeError(
-            ErrorCode.INVALID_INPUT,
-            "A grant on one resource cannot hold in the tenants below.",
-            mend="Leave out `inherit` or the resource.",
-        )
 
 
 def _check_lifting(ctx: MethodContext, reading: Reading, grant_id: str) -> None:

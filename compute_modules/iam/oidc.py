@@ -18,9 +18,9 @@ from .evaluation import Narrowing
 from .facts import Grant
 from .jwks import KeySet, ProviderUnreachable, fetch
 from .patterns import Patterns
+from .presented import unauthenticated
 from .projection import projection
 from .providers import Provider
-from .tokens import unauthenticated
 
 #: Three parts of base64url; anything longer than a header can be is no token.
 FORM: Final = re.compile(r"[A-Za-z0-9_-]{1,4096}\.[A-Za-z0-9_-]{1,12288}\.[A-Za-z0-9_-]{0,4096}", re.ASCII)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
+
+from better_compute import ComputeError, ErrorCode, ModuleContext
 
 _SEGMENT: Final = r"[a-z][a-z0-9-]{0,63}"
 PATTERN: Final = re.compile(rf"\*|compute:({_SEGMENT}|\*):({_SEGMENT}|\*)", re.ASCII)
@@ -82,3 +84,20 @@ class Rights:
 
 
 EVERYTHING: Final = Rights(Patterns(("*",)))
+
+
+def require_known(ctx: ModuleContext, texts: Sequence[str]) -> None:
+    """Refuse what is no pattern, and what matches no action that exists."""
+    actions = [split(action) for action in ctx.hosted.actions]
+    for text in texts:
+        try:
+            area, verb = split(text)
+        except ValueError as error:
+            raise ComputeError(ErrorCode.INVALID_INPUT, str(error), mend="iam.catalog lists the actions.") from None
+        if not any(area in ("*", a) and verb in ("*", v) for a, v in actions):
+            raise ComputeError(
+                ErrorCode.INVALID_INPUT,
+                f"{text!r} matches no action of a hosted module.",
+                mend="iam.catalog lists the actions.",
+                reason="ACTION_UNKNOWN",
+            )

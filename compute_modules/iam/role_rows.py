@@ -10,7 +10,7 @@ import msgspec
 
 from better_compute import ComputeError, ErrorCode, MethodContext, ModuleContext
 
-from . import giving, grants
+from . import giving, grants, patterns
 from .apps import Options
 from .facts import Facts
 from .giving import Gift
@@ -142,7 +142,7 @@ def _granted(facts: Facts, role_id: str) -> list[Any]:
 
 
 def _check(ctx: ModuleContext, permits: Sequence[str], but_not: Sequence[str]) -> None:
-    grants.check_patterns(ctx, [*permits, *but_not])
+    patterns.require_known(ctx, [*permits, *but_not])
 
 
 def _tell(ctx: ModuleContext, type: str, tenant_id: str, role_id: str) -> None:

@@ -7,7 +7,7 @@ from typing import Final
 
 from better_compute import Finding, ModuleContext, compute
 
-from . import grants, principals
+from . import owners, principals
 from .apps import Options
 from .authorizer import Grants
 from .lifecycle import binding
@@ -39,7 +39,7 @@ def self_check(ctx: ModuleContext) -> Iterator[Finding]:
     """Tell of a root without an owner, broken glass, orphaned tokens, unknown plugins, and tenants not followed."""
     options: Options = ctx.options
     reading = projection.read(ctx)
-    if isinstance(compute.authorizer, Grants) and not grants.owners(reading.facts, options.root_tenant_id, reading.at):
+    if isinstance(compute.authorizer, Grants) and not owners.of(reading.facts, options.root_tenant_id, reading.at):
         yield Finding(
             check="iam.no-owner",
             severity="warning",

@@ -20,7 +20,8 @@ from better_compute import (
     compute_method,
 )
 from compute_modules.iam import grants
-from compute_modules.iam.grants import NewGrant, Record
+from compute_modules.iam.grants import Record
+from compute_modules.iam.new_grants import NewGrant
 
 from .inputs import MANAGE, READ, TAKING_AWAY, Pattern, PrincipalId, ResourceRef, Uuid, behind, of_tenant
 

@@ -18,7 +18,7 @@ from better_compute import (
     Resource,
     compute_method,
 )
-from compute_modules.iam import grants, principals, tokens
+from compute_modules.iam import grants, owners, principals, tokens
 from compute_modules.iam.apps import Options
 from compute_modules.iam.principals import PERSON_ID_PATTERN
 
@@ -87,7 +87,7 @@ class Principals(ComputeViewSet):
         reading = grants.begin(ctx)
         principals.ensure(ctx, input.principal, by=ctx.principal.id)
         if principals.set_disabled(ctx, input.principal, True):
-            grants.keep_an_owner(ctx, reading, input.principal)
+            owners.keep_one(ctx, reading, input.principal)
             _tell(ctx, "iam.principal-disabled", input.principal, reason=input.reason)
         return _read(ctx, input.principal)
 

@@ -21,7 +21,7 @@ from better_compute import (
     TenantId,
     compute_method,
 )
-from compute_modules.iam import grants, principals, tokens
+from compute_modules.iam import grants, owners, principals, tokens
 
 from .inputs import MANAGE, READ, TAKING_AWAY, Label, Name, behind, of_tenant
 
@@ -97,7 +97,7 @@ class ServiceAccounts(ComputeViewSet):
         """Refuse everything to a service account from its next request on, its tokens included."""
         reading = grants.begin(ctx)
         if principals.set_disabled(ctx, input.principal, True):
-            grants.keep_an_owner(ctx, reading, input.principal)
+            owners.keep_one(ctx, reading, input.principal)
             _tell(ctx, "iam.service-account-disabled", ctx.tenant_id, input.principal)
         return _read(ctx, input.principal)
 

@@ -20,10 +20,10 @@ from better_compute import (
     TenantId,
     compute_method,
 )
-from compute_modules.iam import giving, grants, principals, tree
+from compute_modules.iam import giving, grants, patterns, principals, tree
 from compute_modules.iam.giving import Gift
-from compute_modules.iam.grants import NewGrant
 from compute_modules.iam.models import TenantKind
+from compute_modules.iam.new_grants import NewGrant
 from compute_modules.iam.patterns import EVERYTHING, Patterns, Rights
 from compute_modules.iam.projection import projection
 from compute_modules.iam.roles import OWNER
@@ -95,7 +95,7 @@ class TenantTree(ComputeViewSet):
         tree.ensure_root(ctx)
         parent = tree.require(ctx, input.parent_id)
         if input.ceiling is not None:
-            grants.check_patterns(ctx, input.ceiling)
+            patterns.require_known(ctx, input.ceiling)
         node = tree.create(
             ctx,
             id=input.tenant_id,
@@ -129,7 +129,7 @@ class TenantTree(ComputeViewSet):
                 mend="tenantTree.list shows them.",
             )
         if input.ceiling is not None:
-            grants.check_patterns(ctx, input.ceiling)
+            patterns.require_known(ctx, input.ceiling)
         released = tree.released(ctx, node, input.ceiling)
         if released:
             # Like lifting a forbid, it gives what was held back to whoever has been granted it there.

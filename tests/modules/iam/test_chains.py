@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, event, given, settings, strategies as st
 
 from better_compute import ComputeError, Principal, compute
 from better_compute.store import transaction
-from compute_modules.iam import tokens
+from compute_modules.iam import presented
 from compute_modules.iam.evaluation import Narrowing, Question, judge, narrowing
 from compute_modules.iam.facts import Changes, Facts, Grant
 from compute_modules.iam.giving import BREAK_GLASS
@@ -95,7 +95,7 @@ class World:
         with transaction.transaction():
             for secret in self.secrets:
                 try:
-                    found[secret] = tokens.Presented(tokens.digest(secret)).principal()
+                    found[secret] = presented.Presented(presented.digest(secret)).principal()
                 except ComputeError:
                     continue
         return found
@@ -121,7 +121,7 @@ class World:
             self.keep(caller, by, compute.api.tokens.create(by, ask).secret)
         elif kind == "rotate" and self.secrets:
             of = self.secrets[number % len(self.secrets)]
-            id = rows("SELECT id::text FROM compute_iam_tokens WHERE digest = %s", tokens.digest(of))[0][0]
+            id = rows("SELECT id::text FROM compute_iam_tokens WHERE digest = %s", presented.digest(of))[0][0]
             self.keep(caller, by, compute.api.tokens.rotate(by, {"tokenId": id, "graceSeconds": 600}).secret)
         elif kind == "role":
             compute.api.roles.update(by, {"roleId": f"{self.place('org')}/role", "permits": patterns})

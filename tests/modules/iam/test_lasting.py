@@ -33,10 +33,10 @@ def token(by: Principal, tenant: str = "own", **more: Any) -> Any:
 def presented(secret: str) -> Principal:
     """The caller that a token's secret makes, as of now."""
     from better_compute.store import transaction
-    from compute_modules.iam import tokens
+    from compute_modules.iam import presented
 
     with transaction.transaction():
-        return tokens.Presented(tokens.digest(secret)).principal()
+        return presented.Presented(presented.digest(secret)).principal()
 
 
 def too_much(call: Callable[[], Any], reason: str = "EXCEEDS_GIVER") -> None:
