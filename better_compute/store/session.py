@@ -15,10 +15,11 @@ import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from typing import Any, Final
 
 import psycopg
-from django.db import connections, transaction
+from django.db import connections
 from django.db.backends.signals import connection_created
 from psycopg import sql
 
@@ -36,7 +37,9 @@ PATIENCE_SECONDS: Final = 30.0
 #: How long psycopg waits between two looks at whether it was interrupted.
 _LOOK_SECONDS: Final = 0.1
 
-_handler: Final = threading.local()
+#: Of a handler's thread: the alias, what its sessions set, and their patience. A context of its own, and not a variable
+#: of the thread, so that what a run hands to ``asyncio.to_thread`` or ``sync_to_async`` is guarded too.
+_guard: Final[ContextVar[tuple[str, dict[str, str], float] | None]] = ContextVar("compute_guard", default=None)
 
 
 class Unanswered(psycopg.OperationalError):
@@ -150,8 +153,7 @@ def guard_thread(alias: str, settings: dict[str, str], patience: float = PATIENC
 
     ``patience`` is what an exchange may take in seconds: more than the ``statement_timeout`` among ``settings``.
     """
-    _handler.guard = (alias, settings)
-    _handler.patience = patience
+    _guard.set((alias, settings, patience))
     connection: Any = connections[alias]
     given = connection.get_connection_params
     connection.get_connection_params = lambda: _with_timeouts(given())
@@ -160,10 +162,10 @@ def guard_thread(alias: str, settings: dict[str, str], patience: float = PATIENC
 
 
 def _on_created(*, connection: Any, **_: Any) -> None:
-    guard: tuple[str, dict[str, str]] | None = getattr(_handler, "guard", None)
+    guard = _guard.get()
     if guard is None or connection.alias != guard[0]:
         return
-    bound(connection.connection, _handler.patience)
+    bound(connection.connection, guard[2])
     if conf.current().worker.pooled:
         # Nothing of a session may be set, so every transaction says READ ONLY, and every statement is one.
         connection.connection.read_only = True
@@ -184,8 +186,20 @@ def _in_a_transaction(
     connection = context["connection"]
     if connection.in_atomic_block or not connection.get_autocommit():
         return execute(sql, params, many, context)
-    with transaction.atomic(using=connection.alias):
-        return execute(sql, params, many, context)
+    # Not atomic(), which would open one on the thread's connection to the alias: this one may be a copy of it.
+    session = connection.connection
+    connection.set_autocommit(False)
+    try:
+        answer = execute(sql, params, many, context)
+        connection.commit()
+    except BaseException:
+        if not session.closed:
+            connection.rollback()
+        raise
+    finally:
+        if not session.closed:
+            connection.set_autocommit(True)
+    return answer
 
 
 connection_created.connect(_on_created, dispatch_uid="better_compute.store.session")

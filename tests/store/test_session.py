@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 from threading import Thread
 from time import monotonic
@@ -115,6 +116,41 @@ def test_a_handlers_exchange_has_a_deadline_and_the_next_one_connects_anew() -> 
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
             "WHERE query LIKE '%%sleep(60)' AND state = 'active' AND datname = current_database()"
         )
+
+
+def through_the_threads_own(sql: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(sql)
+
+
+def through_a_copy(sql: str) -> None:
+    copy = connection.copy()
+    try:
+        with copy.cursor() as cursor:
+            cursor.execute(sql)
+    finally:
+        copy.close()
+
+
+def through_another_thread(sql: str) -> None:
+    def write() -> None:
+        try:
+            through_the_threads_own(sql)
+        finally:
+            connection.close()
+
+    asyncio.run(asyncio.to_thread(write))
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+@pytest.mark.parametrize("through", [through_the_threads_own, through_a_copy, through_another_thread])
+def test_every_connection_of_a_handler_is_read_only(
+    settings: Any, through: Callable[[str], None], pooled: bool
+) -> None:
+    settings.COMPUTE = {**settings.COMPUTE, "WORKER": {"POOLED": pooled}}
+    error = on_a_handlers_thread(lambda: through("UPDATE compute_clock SET anchored_at = anchored_at"))
+    assert isinstance(error.__cause__, psycopg.errors.ReadOnlySqlTransaction)
+    assert on_a_handlers_thread(lambda: through("SELECT 1")) is None
 
 
 def test_a_failed_statement_is_no_lost_connection(session: Session) -> None:
