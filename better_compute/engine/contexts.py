@@ -79,6 +79,12 @@ class WorkPort:
                 f"No hosted module has a reconciler named {kind!r}.",
                 mend="Add its module to INSTALLED_APPS, or correct the kind.",
             )
+        if isinstance(keys, str):
+            raise ComputeError(
+                ErrorCode.INVALID_INPUT,
+                f"The {kind} keys {keys[:80]!r} are one string, whose characters would be the keys.",
+                mend="Use enqueue() for one key, or put it into a list.",
+            )
         delay_ms = 0 if delay is None else milliseconds(delay)
         rows = []
         for key in keys:

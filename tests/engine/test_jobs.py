@@ -204,6 +204,12 @@ def test_a_swallowed_lease_loss_finishes_nothing() -> None:
     assert rows("t.steps") == [("a", 0, None)]
 
 
+def test_many_keys_are_no_string() -> None:
+    with pytest.raises(ComputeError, match=r"The t\.steps keys 'abc' are one string.*Use enqueue\(\) for one key"):
+        WorkPort().enqueue_many("t.steps", "abc")
+    assert rows("t.steps") == []
+
+
 def test_a_key_enqueued_by_its_own_run_runs_again() -> None:
     def body(ctx: ReconcileContext, key: str) -> Outcome:
         if len(Steps.ran) == 1:
