@@ -84,19 +84,19 @@ def test_a_failing_key_is_kept_with_its_error(start_worker: Start) -> None:
     assert error == "ValueError: no  luck with k"
 
 
+def failed_twice(kind: str) -> list[tuple[str, str]]:
+    """The keys of ``kind`` that failed and came back, with their errors."""
+    return ask("SELECT key, last_error FROM compute_work WHERE kind = %s AND attempts > 1 ORDER BY key", kind)
+
+
 def test_whatever_a_handler_raises_is_a_failure_of_its_key_and_ends_no_thread(start_worker: Start) -> None:
     quits = ["CancelledError", "GeneratorExit", "KeyboardInterrupt", "SystemExit"]
     enqueue("plant.quits", *quits)
     enqueue("plant.quits-many", "a", "b")
     worker = start_worker()
-    for kind, keys in (("plant.quits", quits), ("plant.quits-many", ["a", "b"])):
-        failed = "SELECT key, last_error FROM compute_work WHERE kind = %s AND attempts > 1 ORDER BY key"
-        rows = eventually(
-            lambda failed=failed, kind=kind, keys=keys: len(ask(failed, kind)) == len(keys) and ask(failed, kind)
-        )
-        assert [error for _, error in rows] == [
-            f"{key if kind == 'plant.quits' else 'KeyboardInterrupt'}: enough" for key, _ in rows
-        ]
+    eventually(lambda: len(failed_twice("plant.quits") + failed_twice("plant.quits-many")) == 6)
+    assert failed_twice("plant.quits") == [(key, f"{key}: enough") for key in quits]
+    assert failed_twice("plant.quits-many") == [(key, "KeyboardInterrupt: enough") for key in ("a", "b")]
     enqueue("plant.marks", "after")
     eventually(lambda: told("ran", "after"))
     worker.terminate()
