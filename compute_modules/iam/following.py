@@ -139,7 +139,8 @@ def _made(ctx: ModuleContext, wanted: OutsideTenant, above: str) -> tree.Node:
     )
     ctx.events.publish(
         type="iam.tenant-created",
-        tenant_id=node.id,
+        # As tenantTree.create tells it: in the tenant above.
+        tenant_id=above,
         subject=f"tenant/{node.id}",
         data={"parent": above, "kind": node.kind, "owner": None},
     )

@@ -10,6 +10,8 @@ from django.contrib.auth import get_user_model
 
 from better_compute import ComputeError, ErrorCode, MethodContext, ModuleContext, Resource
 
+from .apps import Options
+
 #: ``user/7``, ``service/ci-runner``, ``external/<provider>/<subject>``.
 PRINCIPAL_ID_PATTERN: Final = (
     r"^(user/[A-Za-z0-9._@-]{1,128}|service/[a-z0-9][a-z0-9-]{0,62}|external/[a-z][a-z0-9-]{0,30}/[!-~]{1,200})$(?!\n)"
@@ -25,6 +27,14 @@ def ensure_seen(ctx: MethodContext, principal_id: str, path: Sequence[str]) -> N
     Service accounts of that tenant and of those above it are there to be named. Any other tenant's is there only for
     who may read that tenant; for everybody else it reads as if there were none.
     """
+    options: Options = ctx.options
+    kind, _, rest = principal_id.partition("/")
+    if kind == "external" and rest.partition("/")[0] not in {provider.name for provider in options.providers}:
+        raise ComputeError(
+            ErrorCode.NOT_FOUND,
+            f"There is no identity provider {rest.partition('/')[0]!r}, so {principal_id!r} is nobody.",
+            mend="Name a provider of COMPUTE['iam']['PROVIDERS'].",
+        )
     ensure(ctx, principal_id, by=ctx.principal.id)
     row = read(ctx, principal_id)
     home = None if row is None else row["tenant_id"]

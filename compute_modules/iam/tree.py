@@ -115,7 +115,10 @@ def create(
         raise _misplaced(f"The tenant {id!r} cannot stand below itself.", "Name another parent.")
     if parent.kind not in ABOVE[kind]:
         allowed = " or ".join(ABOVE[kind])
-        raise _misplaced(f"A {kind} cannot stand below the {parent.kind} {parent.id!r}.", f"Name {allowed} as parent.")
+        article = "An" if kind is TenantKind.ORGANISATION else "A"
+        raise _misplaced(
+            f"{article} {kind} cannot stand below the {parent.kind} {parent.id!r}.", f"Name {allowed} as parent."
+        )
     if len(parent.path) >= MAX_DEPTH:
         raise _misplaced(
             f"The tenant {parent.id!r} stands at depth {len(parent.path)} of at most {MAX_DEPTH}.",

@@ -52,9 +52,9 @@ class BreakGlass(ComputeViewSet):
         """End it before its time."""
         return shown(break_glass.end(ctx, input.grant_id))
 
-    @compute_method(action=READ, kind="query", resource=of_tenant)
+    @compute_method(action=READ, kind="query", resource=of_tenant, also_while="any")
     def list(self, ctx: MethodContext, input: ListInput) -> Page[Grant]:
-        """Show who broke the glass, when and why."""
+        """Show who broke the glass, when and why; also of a tenant that is gone."""
 
         def read(after: PageKey | None, limit: int) -> Sequence[Record]:
             return grants.page(ctx, input.tenant_id, break_glass=True, after=behind(after), limit=limit)

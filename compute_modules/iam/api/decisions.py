@@ -23,6 +23,7 @@ from better_compute import (
 )
 from compute_modules.iam import authorizer, evaluation
 from compute_modules.iam.evaluation import Question, Verdict
+from compute_modules.iam.facts import Facts
 from compute_modules.iam.patterns import split
 from compute_modules.iam.projection import Reading, projection
 from compute_modules.iam.roles import BUILT_IN, MEANING
@@ -197,7 +198,8 @@ class Iam(ComputeViewSet):
         if input.resource_type == "tenant":
             asked = sorted(facts.tenants) if input.ids is None else list(dict.fromkeys(input.ids))
             below = [id for id in asked if input.tenant_id in facts.path(id)]
-            questions = {id: _with(base, tenant=id, resource=("tenant", id)) for id in below[:_MOST]}
+            living = _living(ctx, facts, below[:_MOST])
+            questions = {id: _with(base, tenant=id, resource=("tenant", id)) for id in living}
             truncated = len(below) > _MOST
         else:
             own = _own(ctx, input)
@@ -272,6 +274,13 @@ def _resource(ctx: MethodContext, tenant_id: str, ref: ResourceRef | None) -> tu
             mend="Check the type, the id and the tenant.",
         )
     return (ref.type, ref.id)
+
+
+def _living(ctx: MethodContext, facts: Facts, tenants: list[str]) -> list[str]:
+    """Those in which ``iam.check`` answers: neither they nor any above them are being deleted or gone."""
+    standings = ctx.tenants.standings(sorted({place for id in tenants for place in facts.path(id)}))
+    dead = {id for id, standing in standings.items() if standing.state in ("deleting", "torn_down")}
+    return [id for id in tenants if dead.isdisjoint(facts.path(id))]
 
 
 def _own(ctx: MethodContext, input: ListAllowedInput) -> list[str]:

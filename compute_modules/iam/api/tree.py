@@ -144,9 +144,9 @@ class TenantTree(ComputeViewSet):
         )
         return _shown(changed)
 
-    @compute_method(action=READ, kind="query", resource=of_tenant)
+    @compute_method(action=READ, kind="query", resource=of_tenant, also_while="any")
     def get(self, ctx: MethodContext, input: TenantInput) -> Tenant:
-        """Show where a tenant stands."""
+        """Show where a tenant stands, or stood: the list above it still shows one that is gone."""
         return _shown(tree.require(ctx, input.tenant_id))
 
     @compute_method(action=READ, kind="query", resource=of_tenant)

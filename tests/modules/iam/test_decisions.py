@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -244,6 +245,20 @@ class TestAsking:
         ask = {"tenantId": "org", "action": "compute:acme:read"}
         assert compute.api.iam.list_allowed(bob, ask).ids == ["org", "own"]
         assert compute.api.iam.list_allowed(bob, {**ask, "ids": ["far", "sib", "own", "nowhere"]}).ids == ["own"]
+
+    @pytest.mark.parametrize("dying", ["own", "org"])
+    def test_list_allowed_leaves_out_where_check_is_refused_for_the_tenants_end(self, dying: str) -> None:
+        bob = service("bob")
+        grant("bob", "root", "viewer", inherit=True)
+        ask = {"tenantId": "root", "action": "compute:acme:read"}
+        compute.api.tenants.delete(OPERATOR, {"tenantId": dying, "reason": "over"})
+        listed = set(compute.api.iam.list_allowed(bob, ask).ids)
+        for place in ("root", "org", "own", "sib", "far"):
+            check = partial(compute.api.iam.check, bob, {**ask, "tenantId": place})
+            if place in listed:
+                assert check().allowed, place
+            else:
+                assert refused(check).reason == "TENANT_DELETING", place
 
     @pytest.mark.parametrize("action", ["compute:nothing:read", "compute:acme:*", "*", "acme", "compute:acme:poke\n"])
     def test_an_action_that_does_not_exist_is_bad_input(self, action: str) -> None:

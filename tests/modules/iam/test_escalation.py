@@ -371,6 +371,7 @@ class TestBadInput:
             ),
             ({"role": "viewer", "principal": "service/nobody"}, "NOT_FOUND"),
             ({"role": "viewer", "principal": "user/999999"}, "NOT_FOUND"),
+            ({"role": "viewer", "principal": "external/nobodys/alice"}, "NOT_FOUND"),
             ({"role": "viewer", "principal": "user/x y"}, "INVALID_INPUT"),
             ({"role": "viewer", "principal": "user/\u0661"}, "INVALID_INPUT"),
             ({"role": "viewer", "principal": "root"}, "INVALID_INPUT"),

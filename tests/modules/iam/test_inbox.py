@@ -162,7 +162,10 @@ class TestHints:
         tick()
         assert place("lab").path == ["root", "corp", "lab"]
         assert place("corp").name == "Corp Inc."
-        assert [each["tenant"] for each in told("iam.tenant-created")][-2:] == ["corp", "lab"]
+        assert [(each["tenant"], each["subject"]) for each in told("iam.tenant-created")][-2:] == [
+            ("root", "tenant/corp"),
+            ("corp", "tenant/lab"),
+        ]
 
     def test_the_projection_follows_at_the_next_request(self, home: Home) -> None:
         bob = service("bob")

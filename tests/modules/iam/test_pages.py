@@ -99,7 +99,7 @@ class TestWalking:
     def test_service_accounts_and_people(self, eve: Principal) -> None:
         for number in range(3):
             service(f"s{number}", home="own")
-            grant(f"external/corp/p{number}", "own", "viewer")
+            compute.api.principals.disable(OPERATOR, {"principal": f"external/corp/p{number}", "reason": "left"})
         sizes, found = self.sizes(compute.api.service_accounts.list, eve, tenantId="own")
         assert (sizes, found[0].principal) == ([2, 2], "service/eve")
         sizes, found = self.sizes(compute.api.principals.list, OPERATOR)

@@ -140,6 +140,21 @@ class TestPeopleOfADyingTenant:
             assert [node.id for node in listed] == ["own"]
 
 
+@pytest.mark.parametrize(
+    "hook", [lambda ctx, tenant_id: SYNC_AGAIN, lambda ctx, tenant_id: DONE], ids=["dying", "gone"]
+)
+def test_the_tree_shows_no_tenant_that_get_would_refuse(hook: Any) -> None:
+    bob = service("bob")
+    grant("bob", "root", "viewer", inherit=True)
+    with hosting(Script("last", hook)):
+        delete("own")
+        tick_until_quiet()
+        listed = compute.api.tenant_tree.list(bob, {"tenantId": "org"}).items
+        assert [node.id for node in listed] == ["own", "sib"]
+        for node in listed:
+            assert compute.api.tenant_tree.get(bob, {"tenantId": node.id}) == node
+
+
 def test_glass_that_is_broken_behind_the_last_hook_is_mended_before_the_end() -> None:
     """A call that a dying tenant admits adds to it after every hook was asked: the teardown asks them again."""
     answered: list[Any] = []
@@ -161,6 +176,9 @@ def test_glass_that_is_broken_behind_the_last_hook_is_mended_before_the_end() ->
         assert status("own").phase == "torn_down"
     left = "SELECT count(*) FROM compute_iam_grants WHERE tenant_id = 'own' AND revoked_at IS NULL"
     assert rows(left) == [(0,)]
+    # The log of what was broken outlives the tenant.
+    (broken,) = compute.api.break_glass.list(OPERATOR, {"tenantId": "own"}).items
+    assert (broken.reason, broken.state) == ("fire", "revoked")
     assert len([event for event in told("tenant.torn-down") if event["tenant"] == "own"]) == 1
 
 
