@@ -427,7 +427,7 @@ class BreakGlassMethods:
         return answer
 
     def list(self, *, tenant_id: str, cursor: str | UnsetType = UNSET, limit: int | UnsetType = UNSET, options: Options = Options()) -> PageGrant:
-        """Show who broke the glass, when and why."""
+        """Show who broke the glass, when and why; also of a tenant that is gone."""
         input: builtins.dict[str, Any] = {'tenantId': tenant_id, 'cursor': cursor, 'limit': limit}
         answer: PageGrant = self.transport.call(
             'breakGlass.list', input, PageGrant, mutation=False, options=options
@@ -942,7 +942,7 @@ class TenantTreeMethods:
         return answer
 
     def get(self, *, tenant_id: str, options: Options = Options()) -> IamTreeTenant:
-        """Show where a tenant stands."""
+        """Show where a tenant stands, or stood: the list above it still shows one that is gone."""
         input: builtins.dict[str, Any] = {'tenantId': tenant_id}
         answer: IamTreeTenant = self.transport.call(
             'tenantTree.get', input, IamTreeTenant, mutation=False, options=options
@@ -1249,7 +1249,7 @@ class AsyncBreakGlassMethods:
         return answer
 
     async def list(self, *, tenant_id: str, cursor: str | UnsetType = UNSET, limit: int | UnsetType = UNSET, options: Options = Options()) -> PageGrant:
-        """Show who broke the glass, when and why."""
+        """Show who broke the glass, when and why; also of a tenant that is gone."""
         input: builtins.dict[str, Any] = {'tenantId': tenant_id, 'cursor': cursor, 'limit': limit}
         answer: PageGrant = await self.transport.call(
             'breakGlass.list', input, PageGrant, mutation=False, options=options
@@ -1764,7 +1764,7 @@ class AsyncTenantTreeMethods:
         return answer
 
     async def get(self, *, tenant_id: str, options: Options = Options()) -> IamTreeTenant:
-        """Show where a tenant stands."""
+        """Show where a tenant stands, or stood: the list above it still shows one that is gone."""
         input: builtins.dict[str, Any] = {'tenantId': tenant_id}
         answer: IamTreeTenant = await self.transport.call(
             'tenantTree.get', input, IamTreeTenant, mutation=False, options=options

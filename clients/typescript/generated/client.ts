@@ -764,7 +764,7 @@ export class BreakGlassMethods {
   end(input: { grantId: string }, options?: Options): Promise<Grant> {
     return this.#transport.call("breakGlass.end", input, true, options);
   }
-  /** Show who broke the glass, when and why. */
+  /** Show who broke the glass, when and why; also of a tenant that is gone. */
   list(input: { tenantId: string; cursor?: string; limit?: number }, options?: Options): Promise<PageGrant> {
     return this.#transport.call("breakGlass.list", input, false, options);
   }
@@ -1076,7 +1076,7 @@ export class TenantTreeMethods {
   create(input: { parentId: string; tenantId: string; kind: "organisation" | "project"; name: string; owner?: string | null; ceiling?: (string)[] | null }, options?: Options): Promise<IamTreeTenant> {
     return this.#transport.call("tenantTree.create", input, true, options);
   }
-  /** Show where a tenant stands. */
+  /** Show where a tenant stands, or stood: the list above it still shows one that is gone. */
   get(input: { tenantId: string }, options?: Options): Promise<IamTreeTenant> {
     return this.#transport.call("tenantTree.get", input, false, options);
   }
