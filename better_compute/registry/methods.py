@@ -20,7 +20,11 @@ _SIGNATURE = "Write it as method(self, ctx, input: <Input>) -> <Output>, or meth
 
 
 class Refused(Exception):
-    """A method cannot be offered as it is written; the text continues "its method ..."."""
+    """A method cannot be offered as it is written; the text continues "its method ...", the mend stands alone."""
+
+    def __init__(self, what: str, mend: str = _SIGNATURE) -> None:
+        super().__init__(what)
+        self.mend = mend
 
 
 def read(spec: ModuleSpec, groups: list[type[MethodGroup]]) -> tuple[tuple[MethodSpec, ...], list[CheckMessage]]:
@@ -33,7 +37,7 @@ def read(spec: ModuleSpec, groups: list[type[MethodGroup]]) -> tuple[tuple[Metho
                 methods.append(_method(spec, group, attribute, function, declaration))
             except Refused as refusal:
                 what = f"method {group.__name__}.{attribute} {refusal}"
-                problems.append(error(ids.METHOD_SIGNATURE, spec, what, _SIGNATURE))
+                problems.append(error(ids.METHOD_SIGNATURE, spec, what, refusal.mend))
     return tuple(methods), problems
 
 
@@ -56,9 +60,15 @@ def _method(
     declaration: MethodDeclaration,
 ) -> MethodSpec:
     if not callable(declaration.resource):
-        raise Refused(f"declares resource={shown(declaration.resource)}, which is no function.")
+        raise Refused(
+            f"declares resource={shown(declaration.resource)}, which is no function.",
+            'Write resource=lambda input: Resource("tenant", input.tenant_id).',
+        )
     if declaration.kind not in ("mutation", "query"):
-        raise Refused(f"declares kind={shown(declaration.kind)}, which is neither 'mutation' nor 'query'.")
+        raise Refused(
+            f"declares kind={shown(declaration.kind)}, which is neither 'mutation' nor 'query'.",
+            "Write kind='mutation', or kind='query' for a method that writes nothing.",
+        )
     takes_input = _takes_input(function)
     return MethodSpec(
         module=spec.name,
@@ -87,7 +97,9 @@ def _takes_input(function: Callable[..., Any]) -> bool:
     if len(parameters) not in (2, 3) or any(parameter.kind not in plain for parameter in parameters):
         raise Refused(f"takes {signature.replace(return_annotation=inspect.Signature.empty)}.")
     if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
-        raise Refused("is a coroutine or a generator; a method answers with a value.")
+        raise Refused(
+            "is a coroutine or a generator; a method answers with a value.", "Write it with `def`, and with `return`."
+        )
     return len(parameters) == 3
 
 
@@ -109,7 +121,9 @@ def _input_type(function: Callable[..., Any]) -> type[Any]:
     if not (isinstance(annotation, type) and issubclass(annotation, msgspec.Struct)):
         raise Refused(f"takes an input of {shown(annotation)}, which is no Input.")
     if not annotation.__struct_config__.forbid_unknown_fields:
-        raise Refused(f"takes an input of {annotation.__name__}, which lets unknown fields pass.")
+        raise Refused(
+            f"takes an input of {annotation.__name__}, which lets unknown fields pass.", "Derive it from Input."
+        )
     _encodable(annotation, "input")
     return annotation
 

@@ -7,6 +7,7 @@ judge them.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
@@ -30,7 +31,14 @@ SEQUENCES: Final = (
     "commands",
     "profiles",
 )
-FUNCTIONS: Final = ("node_spec", "self_check", "start", "stop", "tenant_deleted")
+#: Fields that hold a function, with what each is called with.
+FUNCTIONS: Final = {
+    "node_spec": ("ctx", "node"),
+    "self_check": ("ctx",),
+    "start": ("ctx",),
+    "stop": (),
+    "tenant_deleted": ("ctx", "tenant_id"),
+}
 
 #: What entries of these sequences must be; entries of the others have a rule of their own.
 _ENTRIES: Final[dict[str, type[Any]]] = {"methods": MethodSpec, "reconcilers": Reconciler}
@@ -92,9 +100,31 @@ def _sequence(spec: ModuleSpec, name: str, problems: list[CheckMessage]) -> tupl
 
 def _function(spec: ModuleSpec, name: str, problems: list[CheckMessage]) -> Any:
     value = getattr(spec, name)
-    if value is None or callable(value):
+    if value is None:
+        return None
+    what = _misfit(name, value)
+    if what is None:
         return value
-    _refuse(problems, spec, f"{name} is {shown(value)}, which is no function.", f"Define `def {name}(...)`.")
+    _refuse(problems, spec, f"{name} {what}.", f"Define `def {name}({', '.join(FUNCTIONS[name])})`.")
+    return None
+
+
+def _misfit(name: str, value: object) -> str | None:
+    """Why the core could not call ``value`` as this field, or None."""
+    if not callable(value):
+        return f"is {shown(value)}, which is no function"
+    if inspect.iscoroutinefunction(value) or inspect.isasyncgenfunction(value):
+        return "is a coroutine, which nobody would await"
+    try:
+        signature = inspect.signature(value)
+    except Exception:
+        # What is written in C may keep its signature to itself.
+        return None
+    try:
+        signature.bind(*FUNCTIONS[name])
+    except TypeError:
+        takes = signature.replace(return_annotation=inspect.Signature.empty)
+        return f"takes {takes}, and is called with ({', '.join(FUNCTIONS[name])})"
     return None
 
 

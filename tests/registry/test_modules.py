@@ -54,6 +54,33 @@ def test_a_requirement_may_be_hosted_in_any_position() -> None:
     assert told(module("gadgets", requires=("zeta",)), module("zeta", requires=("gadgets",))) == []
 
 
+async def _nobody_awaits(ctx: object) -> list[object]:
+    return []
+
+
+@pytest.mark.parametrize(
+    ("field", "function", "what", "called"),
+    [
+        ("self_check", lambda: [], "takes (), and is called with (ctx)", "ctx"),
+        ("self_check", lambda ctx, more: [], "takes (ctx, more), and is called with (ctx)", "ctx"),
+        ("self_check", _nobody_awaits, "is a coroutine, which nobody would await", "ctx"),
+        ("start", lambda *, ctx: None, "takes (*, ctx), and is called with (ctx)", "ctx"),
+        ("stop", lambda ctx: None, "takes (ctx), and is called with ()", ""),
+        ("node_spec", lambda ctx: {}, "takes (ctx), and is called with (ctx, node)", "ctx, node"),
+        ("tenant_deleted", lambda ctx: None, "takes (ctx), and is called with (ctx, tenant_id)", "ctx, tenant_id"),
+    ],
+)
+def test_a_hook_that_could_not_be_called_is_refused(field: str, function: object, what: str, called: str) -> None:
+    assert told(module(**{field: function})) == [
+        ("compute.E005", f"Module 'gadgets': {field} {what}.", f"Define `def {field}({called})`.")
+    ]
+
+
+@pytest.mark.parametrize("function", [lambda *given: [], lambda ctx, more=(): [], print])
+def test_a_hook_may_take_more_than_it_is_given(function: object) -> None:
+    assert told(module(self_check=function)) == []
+
+
 def test_a_plugin_without_a_well_formed_id_is_refused_once() -> None:
     assert told(plugin("Acme", label="plg_Acme")) == [
         (

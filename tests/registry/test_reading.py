@@ -282,52 +282,63 @@ def _method(line: str, decorator: str = "") -> str:
     return dedent(API) + f"\n    @compute_method({given})\n    {line}\n        ...\n"
 
 
+SIGNATURE = "Write it as method(self, ctx, input: <Input>) -> <Output>, or method(self, ctx) -> <Output>."
+
+
 @pytest.mark.parametrize(
-    ("source", "message"),
+    ("source", "message", "mend"),
     [
-        (_method("def bad(self) -> int:"), "takes (self)."),
-        (_method("def bad(self, ctx, *, input: PokeInput) -> int:"), "takes (self, ctx, *, input: 'PokeInput')."),
-        (_method("def bad(self, ctx, input) -> int:"), "has no annotation for 'input'."),
-        (_method("def bad(self, ctx, input: PokeInput):"), "has no annotation for 'return'."),
+        (_method("def bad(self) -> int:"), "takes (self).", SIGNATURE),
+        (
+            _method("def bad(self, ctx, *, input: PokeInput) -> int:"),
+            "takes (self, ctx, *, input: 'PokeInput').",
+            SIGNATURE,
+        ),
+        (_method("def bad(self, ctx, input) -> int:"), "has no annotation for 'input'.", SIGNATURE),
+        (_method("def bad(self, ctx, input: PokeInput):"), "has no annotation for 'return'.", SIGNATURE),
         (
             _method("def bad(self, ctx, input: Missing) -> int:"),
             "has an annotation for 'input' that cannot be resolved: name 'Missing' is not defined.",
+            SIGNATURE,
         ),
-        (_method("def bad(self, ctx, input: dict) -> int:"), "takes an input of <class 'dict'>, which is no Input."),
+        (
+            _method("def bad(self, ctx, input: dict) -> int:"),
+            "takes an input of <class 'dict'>, which is no Input.",
+            SIGNATURE,
+        ),
         (
             _method("def bad(self, ctx, input: Poked) -> int:"),
             "takes an input of Poked, which lets unknown fields pass.",
+            "Derive it from Input.",
         ),
         (
             _method("async def bad(self, ctx) -> int:"),
             "is a coroutine or a generator; a method answers with a value.",
+            "Write it with `def`, and with `return`.",
         ),
         (
             _method("def bad(self, ctx) -> ComputeViewSet:"),
             "has an annotation for 'return' that msgspec cannot carry: type "
             "<class 'better_compute.envelope.viewset.ComputeViewSet'> is not supported.",
+            SIGNATURE,
         ),
         (
             _method("def bad(self, ctx) -> int:", 'action="compute:gadgets:poke", kind="write", resource=tenant'),
             "declares kind='write', which is neither 'mutation' nor 'query'.",
+            "Write kind='mutation', or kind='query' for a method that writes nothing.",
         ),
         (
             _method("def bad(self, ctx) -> int:", 'action="compute:gadgets:poke", kind="query", resource="tenant"'),
             "declares resource='tenant', which is no function.",
+            'Write resource=lambda input: Resource("tenant", input.tenant_id).',
         ),
     ],
 )
 def test_a_method_that_cannot_be_offered_as_it_is_written_is_refused(
-    read_app: ReadApp, source: str, message: str
+    read_app: ReadApp, source: str, message: str, mend: str
 ) -> None:
     reading = read_app({"api.py": source})
-    assert problems_of(reading) == [
-        (
-            "compute.E047",
-            f"Module 'gadgets': method NodeSpecs.bad {message}",
-            "Write it as method(self, ctx, input: <Input>) -> <Output>, or method(self, ctx) -> <Output>.",
-        )
-    ]
+    assert problems_of(reading) == [("compute.E047", f"Module 'gadgets': method NodeSpecs.bad {message}", mend)]
     assert len(reading.spec.methods) == 2
 
 
