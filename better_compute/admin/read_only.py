@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 from urllib.parse import urlencode
 
 from django.contrib import admin
+from django.contrib.admin.options import IncorrectLookupParameters
+from django.contrib.admin.views.main import SEARCH_VAR
 from django.db import DatabaseError, connections
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -101,6 +103,9 @@ class ReadOnlyAdmin(_ModelAdmin):
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
         """The row, prepared; None for one that is not there for this session."""
+        if "\x00" in object_id:
+            # No row has one in its key, and PostgreSQL takes no text that holds one.
+            return None
         found = super().get_object(request, object_id, from_field)
         if found is not None:
             self.prepare([found])
@@ -109,6 +114,13 @@ class ReadOnlyAdmin(_ModelAdmin):
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[WindowChangeList]:
         """The list that never counts."""
         return WindowChangeList
+
+    def get_changelist_instance(self, request: HttpRequest) -> Any:
+        """The list; an address that asks for a NUL, which no row holds, leads to the whole list as a wrong one does."""
+        asked = (value for name, values in request.GET.lists() if name != SEARCH_VAR for value in values)
+        if any("\x00" in value for value in asked):
+            raise IncorrectLookupParameters
+        return super().get_changelist_instance(request)
 
     def object_id(self, obj: Any) -> str:
         """What stands for a row in URLs."""

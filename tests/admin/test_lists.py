@@ -178,6 +178,24 @@ def test_a_work_item_that_is_none_leads_back(admin_client: Client, id: str) -> N
     assert admin_client.get(url("workitem", f"{id}/change/")).status_code in (302, 404)
 
 
+#: Filters of the core and of modules, and rows whose key is text, a number and a UUID.
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("compute/workitem/?kind=%00", "compute/lease/?holder=a%00", "compute/outboxevent/?tenant=%00&p=1"),
+        *("compute/idempotencyrecord/?principal=%00", "compute_iam/grantrow/?tenant=%00"),
+        *("compute_iam/tenantnode/?below=%00", "compute_iam/tenantnode/%00/change/"),
+        *("compute_tenancy/tenantstate/%00/change/", "compute/auditevent/%00/change/"),
+        *("compute/migrationrecord/%00/change/", "compute/workitem/acme.widgets_3A%00/change/"),
+    ],
+)
+def test_a_nul_in_an_address_leads_back(admin_client: Client, address: str) -> None:
+    answer = admin_client.get(f"/admin/{address}")
+    assert answer.status_code == 302
+    back = admin_client.get(answer["Location"], follow=True)
+    assert back.status_code == 200
+
+
 def test_a_row_that_is_gone_leads_back(admin_client: Client) -> None:
     assert admin_client.get(url("auditevent", f"{uuid4()}/change/")).status_code == 302
 
