@@ -22,7 +22,9 @@ class Signal(Protocol):
     """Set when a run should end: on ``stop()`` and when its lease is lost."""
 
     @property
-    def aborted(self) -> bool: ...
+    def aborted(self) -> bool:
+        """Whether the run should end."""
+        ...
 
     def wait(self, timeout: float) -> bool:
         """Sleep up to ``timeout`` seconds; True as soon as the run should end."""
@@ -42,48 +44,88 @@ class ModuleContext(Protocol):
     """What ``self_check``, ``start``, ``node_spec`` and every method and run get."""
 
     @property
-    def module(self) -> str: ...
+    def module(self) -> str:
+        """The name of the module it was made for."""
+        ...
+
     @property
-    def sql(self) -> Sql: ...
+    def sql(self) -> Sql:
+        """SQL on the compute database."""
+        ...
+
     @property
-    def events(self) -> Events: ...
+    def events(self) -> Events:
+        """The outbox."""
+        ...
+
     @property
-    def work(self) -> Work: ...
+    def work(self) -> Work:
+        """The work queue."""
+        ...
+
     @property
-    def commands(self) -> Commands: ...
+    def commands(self) -> Commands:
+        """The commands to agents."""
+        ...
+
     @property
-    def desired(self) -> Desired: ...
+    def desired(self) -> Desired:
+        """The desired state of nodes."""
+        ...
+
     @property
-    def clock(self) -> Clock: ...
+    def clock(self) -> Clock:
+        """The database's clock."""
+        ...
+
     @property
-    def secrets(self) -> Secrets: ...
+    def secrets(self) -> Secrets:
+        """Values sealed at rest."""
+        ...
+
     @property
-    def usage(self) -> UsageRecorder | None: ...
+    def usage(self) -> UsageRecorder | None:
+        """None in this release."""
+        ...
+
     @property
-    def tenants(self) -> Tenants: ...
+    def tenants(self) -> Tenants:
+        """The states of tenants."""
+        ...
+
     @property
-    def hosted(self) -> Hosted: ...
+    def hosted(self) -> Hosted:
+        """What is hosted beside the module."""
+        ...
+
     @property
     def options(self) -> Any:
         """The module's own options, decoded from ``COMPUTE[<module>]``; None without declared options."""
         ...
 
     @property
-    def log(self) -> logging.Logger: ...
+    def log(self) -> logging.Logger:
+        """The module's logger."""
+        ...
 
 
 class MethodContext(ModuleContext, Protocol):
     """A module context plus the caller."""
 
     @property
-    def principal(self) -> Principal: ...
+    def principal(self) -> Principal:
+        """Who calls."""
+        ...
+
     @property
     def tenant_id(self) -> str | None:
         """The tenant that owns the resource of this call."""
         ...
 
     @property
-    def request_id(self) -> str: ...
+    def request_id(self) -> str:
+        """The call's id in the log, in its audit record and in problems."""
+        ...
 
     def page(
         self,
@@ -120,8 +162,16 @@ class ReconcileContext(ModuleContext, Protocol):
     """A module context plus what the run holds."""
 
     @property
-    def shard(self) -> int | None: ...
+    def shard(self) -> int | None:
+        """0 to 255; None where the reconciler is not sharded, and under several leases at once."""
+        ...
+
     @property
-    def lease(self) -> LeaseInfo: ...
+    def lease(self) -> LeaseInfo:
+        """What the run holds; of several leases the first by name."""
+        ...
+
     @property
-    def signal(self) -> Signal: ...
+    def signal(self) -> Signal:
+        """Set when the run should end."""
+        ...

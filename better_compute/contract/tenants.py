@@ -93,7 +93,9 @@ class TenantHook(Protocol):
     """A hosted module's ``tenant_deleted``, bound to that module's own context."""
 
     @property
-    def module(self) -> str: ...
+    def module(self) -> str:
+        """The name of the module whose hook it is."""
+        ...
 
     def __call__(self, tenant_id: str) -> Outcome:
         """Run it once. It wants an open transaction, which becomes its own."""
