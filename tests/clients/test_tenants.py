@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from better_compute import compute
-from better_compute.client import ApiError, AsyncTransport, Options, Transport
+from better_compute.client import ApiError, AsyncTransport, Options, Transport, attempts
 from better_compute.contract.methods import MethodSpec
 from better_compute.envelope.clients.python import snake
 from better_compute.envelope.matrix import resource_type
@@ -168,8 +168,15 @@ def every(first: Fault) -> Any:
 
 @pytest.mark.parametrize("fault", ["lost", "cut", "gateway", "unsent"])
 def test_every_mutation_has_its_effect_once_when_the_first_answer_is_lost(
-    fault: Fault, operator: str, real: dict[str, dict[str, Any]], generated: Any, live_server: Any
+    fault: Fault,
+    operator: str,
+    real: dict[str, dict[str, Any]],
+    generated: Any,
+    live_server: Any,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    # How long it waits is claimed elsewhere; the sooner it asks again, the harder for the server.
+    monkeypatch.setattr(attempts, "FIRST_WAIT_S", 0.001)
     met = {}
     with faulty(live_server.url, every(fault)) as proxy, Transport(proxy.url, operator) as transport:
         client = generated.Client(transport)
