@@ -172,3 +172,32 @@ def test_the_command_exits_1_with_advice_and_0_without(host: Host) -> None:
     answer = host.manage("compute_check_migrations", "--format", "json", exit_code=1).json()
     assert [(each["code"], each["name"]) for each in answer] == [("NO_REVERSE", "acme/0001_one")]
     host.manage("compute_check_migrations", "--ignore", "NO_REVERSE")
+
+
+def test_advice_on_one_shipped_migration_can_be_left_out_and_a_code_that_is_none_is_refused(host: Host) -> None:
+    host.plugin("acme", m0001_one=run_sql("SELECT 1"), m0002_two=run_sql("SELECT 2"))
+    ignoring = ("compute_check_migrations", "--ignore", "acme/0001_one:NO_REVERSE", "--format", "json")
+    assert [each["name"] for each in host.manage(*ignoring, exit_code=1).json()] == ["acme/0002_two"]
+    host.manage(*ignoring, "--ignore", "acme/0002_two:NO_REVERSE")
+    err = host.manage("compute_check_migrations", "--ignore", "acme/0001_one:NOTHING", exit_code=2).err
+    assert "'acme/0001_one:NOTHING' ends in no code; the codes are BIG_LOCK, " in err
+
+
+#: Advice on our own modules that we do not follow.
+ACCEPTED = (
+    # Their tables are made in the same release, so that they are empty wherever a release brings both.
+    "core/0006_pages:BIG_LOCK",
+    "iam/0004_pages:BIG_LOCK",
+)
+
+
+def test_a_host_is_advised_on_its_own_modules_and_we_on_ours(host: Host) -> None:
+    host.apps += ["compute_modules.tenancy", "compute_modules.iam"]
+    host.configure()
+    assert host.manage("compute_check_migrations").out == "Nothing to advise.\n"
+    ignoring = [word for accepted in ACCEPTED for word in ("--ignore", accepted)]
+    ours = ("compute_check_migrations", "core", "tenancy", "iam", "--format", "json")
+    assert host.manage(*ours, *ignoring, exit_code=None).json() == []
+    # Nothing is accepted that there is no advice on.
+    found = {f"{each['name']}:{each['code']}" for each in host.manage(*ours, exit_code=1).json()}
+    assert found == set(ACCEPTED)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+from argparse import ArgumentTypeError
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Final
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from better_compute import ledger, registry
+from better_compute.contract.module import ModuleSpec
 from better_compute.management.refusals import told
+
+#: Packages of this distribution.
+OURS: Final = frozenset({"better_compute", "compute_modules"})
 
 
 class Command(BaseCommand):
@@ -20,9 +25,16 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Declare the options."""
-        parser.add_argument("modules", nargs="*", help="names of modules (default: all but the core)")
+        parser.add_argument("modules", nargs="*", help="names of modules (default: all but those of Better Compute)")
         parser.add_argument("--format", choices=("table", "json"), default="table")
-        parser.add_argument("--ignore", action="append", default=[], metavar="CODE", choices=sorted(ledger.lint.RULES))
+        parser.add_argument(
+            "--ignore",
+            action="append",
+            default=[],
+            type=_ignored,
+            metavar="[NAME:]CODE",
+            help="advice to leave out, of every migration or of one that has shipped, e.g. acme/0002_index:BIG_LOCK",
+        )
 
     @told()
     def handle(self, *args: Any, **options: Any) -> None:
@@ -36,11 +48,11 @@ class Command(BaseCommand):
         found = [
             advice
             for name, spec in specs.items()
-            if name in (options["modules"] or specs.keys() - {"core"})
+            if name in options["modules"] or not (options["modules"] or _ours(spec))
             for advice in ledger.lint.check(
                 spec, [files[key] for key in sorted(key for key in files if key[0] == spec.label)]
             )
-            if advice.code not in options["ignore"]
+            if not {advice.code, f"{advice.name}:{advice.code}"} & set(options["ignore"])
         ]
         if options["format"] == "json":
             self.stdout.write(json.dumps([asdict(advice) for advice in found]))
@@ -48,3 +60,14 @@ class Command(BaseCommand):
             self.stdout.write("\n".join(str(advice) for advice in found) or "Nothing to advise.")
         if found:
             raise CommandError(f"{len(found)} pieces of advice.", returncode=1)
+
+
+def _ours(spec: ModuleSpec) -> bool:
+    """Whether the module comes with Better Compute, so that no host can mend it."""
+    return spec.path.partition(".")[0] in OURS
+
+
+def _ignored(text: str) -> str:
+    if text.rpartition(":")[2] not in ledger.lint.RULES:
+        raise ArgumentTypeError(f"{text!r} ends in no code; the codes are {', '.join(sorted(ledger.lint.RULES))}")
+    return text
