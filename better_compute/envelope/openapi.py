@@ -13,7 +13,8 @@ import better_compute
 from better_compute import conf, registry
 from better_compute.contract.errors import STATUS, ErrorCode
 from better_compute.contract.methods import MethodSpec
-from better_compute.envelope import codec, links, problem
+from better_compute.contract.pages import PageInput
+from better_compute.envelope import codec, examples, links, problem, response_headers
 from better_compute.envelope.matrix import resource_type
 
 VERSION: Final = "3.1.0"
@@ -37,12 +38,14 @@ _WITH_BODY: Final = (
     ErrorCode.UNSUPPORTED_MEDIA_TYPE,
 )
 
-_HEADERS: Final = {"X-Request-Id": {"$ref": "#/components/headers/RequestId"}}
 
-_REFUSALS: Final = {
-    int(STATUS[code]): {"$ref": f"#/components/responses/{STATUS[code].phrase.replace(' ', '')}"}
-    for code in (*_ALWAYS, *_WITH_BODY)
-}
+def _refusal(code: ErrorCode) -> dict[str, str]:
+    return {"$ref": f"#/components/responses/{STATUS[code].phrase.replace(' ', '')}"}
+
+
+_REFUSALS: Final = {int(STATUS[code]): _refusal(code) for code in (*_ALWAYS, *_WITH_BODY)}
+#: What a list may answer besides.
+_OF_LISTS: Final = {int(STATUS[ErrorCode.CURSOR_EXPIRED]): _refusal(ErrorCode.CURSOR_EXPIRED)}
 
 _PROBLEM: Final[dict[str, Any]] = {
     "type": "object",
@@ -95,15 +98,10 @@ def document() -> dict[str, Any]:
         "components": {
             "schemas": {**schemas.components, "Problem": _PROBLEM},
             "responses": {
-                STATUS[code].phrase.replace(" ", ""): _problem_response(code) for code in (*_ALWAYS, *_WITH_BODY)
+                STATUS[code].phrase.replace(" ", ""): _problem_response(code)
+                for code in (*_ALWAYS, *_WITH_BODY, ErrorCode.CURSOR_EXPIRED)
             },
-            "headers": {
-                "RequestId": {
-                    "description": "The caller's X-Request-Id, or a fresh one.",
-                    "schema": {"type": "string", "pattern": "^[A-Za-z0-9._:-]{1,128}$"},
-                },
-                "RetryAfter": {"description": "Seconds to wait before the call again.", "schema": {"type": "integer"}},
-            },
+            "headers": response_headers.components(),
             "parameters": {
                 "IdempotencyKey": {
                     "name": "Idempotency-Key",
@@ -210,8 +208,9 @@ def _tag(spec: MethodSpec) -> str:
 def _path(spec: MethodSpec, schemas: _Schemas) -> dict[str, Any]:
     post = _operation(spec, schemas, spec.dotted)
     required = any(field.required for field in msgspec.structs.fields(spec.input_type))
-    body = {"required": required, "content": {"application/json": {"schema": schemas.of(spec.input_type)}}}
-    post["requestBody"] = body
+    given = examples.of_input(spec, schemas.of(spec.input_type), schemas.components)
+    body = {"schema": schemas.of(spec.input_type), **_example(given)}
+    post["requestBody"] = {"required": required, "content": {"application/json": body}}
     if spec.kind == "mutation":
         post["parameters"] = [
             {"$ref": "#/components/parameters/IdempotencyKey"},
@@ -221,14 +220,16 @@ def _path(spec: MethodSpec, schemas: _Schemas) -> dict[str, Any]:
     if not codec.answers_get(spec.input_type):
         return {"post": post}
     get = _operation(spec, schemas, f"{spec.dotted}.get")
-    get["parameters"] = list(_parameters(spec, schemas))
+    get["parameters"] = list(_parameters(spec, schemas, given or {}))
     without_body = {str(int(STATUS[code])) for code in _WITH_BODY}
     get["responses"] = {status: value for status, value in get["responses"].items() if status not in without_body}
     return {"get": get, "post": post}
 
 
 def _operation(spec: MethodSpec, schemas: _Schemas, operation_id: str) -> dict[str, Any]:
-    answer = {"schema": schemas.of(spec.output_type)}
+    schema = schemas.of(spec.output_type)
+    answer = {"schema": schema, **_example(examples.of_answer(spec, schema, schemas.components))}
+    refusals = {**_REFUSALS, **(_OF_LISTS if issubclass(spec.input_type, PageInput) else {})}
     return {
         "operationId": operation_id,
         "tags": [_tag(spec)],
@@ -237,10 +238,18 @@ def _operation(spec: MethodSpec, schemas: _Schemas, operation_id: str) -> dict[s
         **({"deprecated": True} if spec.deprecated else {}),
         "x-compute": {"module": spec.module, "action": spec.action, "kind": spec.kind},
         "responses": {
-            "200": {"description": "The answer.", "headers": _HEADERS, "content": {"application/json": answer}},
-            **{str(status): response for status, response in sorted(_REFUSALS.items())},
+            "200": {
+                "description": "The answer.",
+                "headers": response_headers.of_answer(spec),
+                "content": {"application/json": answer},
+            },
+            **{str(status): response for status, response in sorted(refusals.items())},
         },
     }
+
+
+def _example(value: Any) -> dict[str, Any]:
+    return {} if value is None else {"example": value}
 
 
 def _instead(spec: MethodSpec) -> str:
@@ -250,13 +259,20 @@ def _instead(spec: MethodSpec) -> str:
     return f" Deprecated since {spec.deprecated.since}: use {spec.deprecated.use}.{gone}"
 
 
-def _parameters(spec: MethodSpec, schemas: _Schemas) -> Iterator[dict[str, Any]]:
+def _parameters(spec: MethodSpec, schemas: _Schemas, given: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """One query parameter for every field; a nested object has no form in a query string and is left to POST."""
     properties = _resolved(schemas.of(spec.input_type), schemas).get("properties", {})
     for field in msgspec.structs.fields(spec.input_type):
         schema = properties.get(field.encode_name, {})
         if codec.has_query_form(field.type):
-            yield {"name": field.encode_name, "in": "query", "required": field.required, "schema": schema}
+            name = field.encode_name
+            yield {
+                "name": name,
+                "in": "query",
+                "required": field.required,
+                "schema": schema,
+                **_example(given.get(name)),
+            }
 
 
 def _resolved(schema: dict[str, Any], schemas: _Schemas) -> dict[str, Any]:
@@ -265,11 +281,13 @@ def _resolved(schema: dict[str, Any], schemas: _Schemas) -> dict[str, Any]:
 
 
 def _problem_response(code: ErrorCode) -> dict[str, Any]:
-    headers: dict[str, Any] = dict(_HEADERS)
-    if code in (ErrorCode.RATE_LIMITED, ErrorCode.STORAGE_BUSY, ErrorCode.CONFLICT):
-        headers["Retry-After"] = {"$ref": "#/components/headers/RetryAfter"}
     return {
         "description": STATUS[code].phrase,
-        "headers": headers,
-        "content": {problem.CONTENT_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+        "headers": response_headers.of_refusal(code),
+        "content": {
+            problem.CONTENT_TYPE: {
+                "schema": {"$ref": "#/components/schemas/Problem"},
+                "example": examples.of_refusal(code),
+            }
+        },
     }

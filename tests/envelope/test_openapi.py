@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import pytest
 from django.core.management import call_command
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from better_compute import registry
-from better_compute.envelope import openapi
+from better_compute import Input, Meta, Resource, registry
+from better_compute.envelope import codec, examples, openapi
 from tests.envelope.conftest import Caller
 
 
@@ -47,6 +49,49 @@ def test_a_query_lists_its_fields_as_parameters(document: dict[str, Any]) -> Non
 def test_inputs_refuse_unknown_fields(document: dict[str, Any]) -> None:
     assert document["components"]["schemas"]["PokeInput"]["additionalProperties"] is False
     assert set(document["components"]["schemas"]["PokeInput"]["required"]) == {"tenantId", "widgetId"}
+
+
+def test_every_method_shows_an_input_that_it_takes_and_an_answer_as_it_gives(document: dict[str, Any]) -> None:
+    for path, item in document["paths"].items():
+        spec = registry.current().methods[path[1:]]
+        if spec.module == "probe":
+            continue
+        given = item["post"]["requestBody"]["content"]["application/json"]["example"]
+        spec.resource(codec.decode_body(spec.input_type, json.dumps(given).encode()))
+        for operation in item.values():
+            answer = operation["responses"]["200"]["content"]["application/json"]["example"]
+            msgspec.json.decode(json.dumps(answer), type=spec.output_type)
+        for parameter in item.get("get", {}).get("parameters", ()):
+            assert not parameter["required"] or "example" in parameter, (path, parameter["name"])
+
+
+def test_what_a_field_names_as_its_example_is_shown_and_what_fits_nothing_is_left_out() -> None:
+    class Odd(Input):
+        size: Annotated[str, Meta(pattern=r"^[0-9]+U$(?!\n)", examples=["42U"])]
+
+    class Odder(Input):
+        size: Annotated[str, Meta(pattern=r"^[0-9]+U$(?!\n)")]
+
+    def shown(struct: type[Input]) -> Any:
+        spec = dataclasses.replace(
+            registry.current().methods["plugins/acme/widgets/poke"],
+            input_type=struct,
+            resource=lambda _: Resource("tenant", "t1"),
+        )
+        (schema,), components = msgspec.json.schema_components([struct])
+        return examples.of_input(spec, schema, components)
+
+    assert (shown(Odd), shown(Odder)) == ({"size": "42U"}, None)
+
+
+def test_the_headers_and_refusals_of_an_answer_are_named(document: dict[str, Any]) -> None:
+    poke = document["paths"]["/plugins/acme/widgets/poke"]["post"]["responses"]
+    assert {"Idempotency-Replayed", "Dry-Run", "RateLimit-Limit"} <= set(poke["200"]["headers"])
+    listed = document["paths"]["/work/list"]["get"]["responses"]
+    assert ("410" in listed, "410" in poke) == (True, False)
+    for response in document["components"]["responses"].values():
+        example = response["content"]["application/problem+json"]["example"]
+        assert set(document["components"]["schemas"]["Problem"]["required"]) <= set(example)
 
 
 def test_links_lead_from_what_one_method_answers_to_what_another_takes(document: dict[str, Any]) -> None:

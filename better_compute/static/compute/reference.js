@@ -78,7 +78,8 @@ function show() {
   }
   const operation = item.post;
   const { kind, action, module } = operation["x-compute"];
-  const input = resolve(operation.requestBody.content["application/json"].schema);
+  const { schema: taken, example } = operation.requestBody.content["application/json"];
+  const input = resolve(taken);
   const answer = resolve(operation.responses["200"].content["application/json"].schema);
   by("detail").replaceChildren(
     make("h2", {}, name),
@@ -87,7 +88,7 @@ function show() {
       ` · POST ${base.replace(/\/$/, "")}${path}${item.get ? " or GET" : ""}`),
     make("h3", {}, "Input"), fields(input, true),
     make("h3", {}, "Answer"), fields(answer, false),
-    make("h3", {}, "Try it"), attempt(name, path, kind, input),
+    make("h3", {}, "Try it"), attempt(name, path, kind, example ?? sample(input)),
   );
 }
 
@@ -137,9 +138,9 @@ function sample(schema) {
   return each.type === "boolean" ? false : each.type === "null" ? null : "";
 }
 
-function attempt(name, path, kind, input) {
+function attempt(name, path, kind, given) {
   const body = make("textarea", { id: "body", spellcheck: "false", "aria-label": "Input as JSON" });
-  body.value = JSON.stringify(sample(input), null, 2);
+  body.value = JSON.stringify(given, null, 2);
   const dry = make("input", { type: "checkbox", id: "dry", checked: true });
   const result = make("div", { role: "status" });
   const command = make("pre", {});
