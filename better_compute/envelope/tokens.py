@@ -13,6 +13,7 @@ from better_compute import conf
 from better_compute.access import Token
 from better_compute.contract import names
 from better_compute.contract.errors import ComputeError, ErrorCode
+from better_compute.engine.contexts import served_port
 from better_compute.store import audit, clock, transaction
 
 #: Lets scanners of leaked secrets, and people, see what it is.
@@ -44,7 +45,8 @@ def create(
     Raises
     ------
     ComputeError
-        INVALID_INPUT for an empty label, a malformed tenant or an end that is past.
+        INVALID_INPUT for an empty label, a malformed tenant or an end that is past; INVALID_STATE for a tenant that is
+        being deleted or gone.
     """
     if not label.strip() or len(label) > 128:
         raise _refused(f"The label {label[:140]!r} does not have 1 to 128 characters.", "Say what the token is for.")
@@ -58,6 +60,10 @@ def create(
     )
     using = conf.current().database
     with transaction.transaction(using=using):
+        tenants = served_port("tenants") if tenant_id is not None else None
+        if tenants is not None:
+            # What was suspended may come back; to what is dying nothing is added.
+            tenants.admit(tenant_id, kind="mutation", also_while=frozenset({"suspended"}))
         token.save(using=using, force_insert=True)
         _record("create", token, by)
     return secret, token

@@ -87,6 +87,15 @@ class TestDeleting:
         assert compute.api.tenants.get(OPERATOR, {"tenantId": "t1"}).state == "deleting"
         assert status("t1").phase == "deleting"
 
+    def test_no_token_is_made_for_it_at_the_shell_either(self) -> None:
+        user = make_user("mary")
+        suspend()
+        tokens.create(user=user, label="while suspended", tenant_id="t1")
+        delete("t1")
+        assert refused(lambda: tokens.create(user=user, label="late", tenant_id="t1")).reason == "TENANT_DELETING"
+        tick_until_quiet()
+        assert refused(lambda: tokens.create(user=user, label="late", tenant_id="t1")).reason == "TENANT_TORN_DOWN"
+
     def test_a_method_that_removes_a_blocker_may_be_called(self) -> None:
         poke()
         delete("t1")
