@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,6 +13,8 @@ from typing import Final
 #: The file of a place in which a running installation says what its processes are given.
 ENVIRONMENT_FILE: Final = "environment.json"
 VARIABLES: Final = ("DATABASE_URL", "OWNER_DATABASE_URL", "COMPUTE_APP_ROLE", "CELERY_BROKER_URL", "SECRET_KEY")
+#: Where what runs beside the API is found, which the settings may need.
+_BESIDE: Final = re.compile(r"COMPUTE_DEV_[A-Z0-9_]+_URL", re.ASCII)
 
 #: Whether this process's script calls :func:`adopt`, as every command of a project should that speaks beside one.
 asked = False
@@ -19,7 +22,11 @@ asked = False
 
 def of(environment: Mapping[str, str]) -> dict[str, str]:
     """What :func:`adopt` will need of ``environment``."""
-    return {name: environment[name] for name in VARIABLES if name in environment}
+    return {name: value for name, value in environment.items() if _told(name)}
+
+
+def _told(name: str) -> bool:
+    return name in VARIABLES or _BESIDE.fullmatch(name) is not None
 
 
 def adopt(words: Sequence[str], place: Path | None = None) -> bool:
@@ -41,8 +48,7 @@ def adopt(words: Sequence[str], place: Path | None = None) -> bool:
         found = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, json.JSONDecodeError):
         return False
-    for name in VARIABLES:
-        if name in found:
-            os.environ.setdefault(name, found[name])
+    for name, value in of(found).items():
+        os.environ.setdefault(name, value)
     print(f"Speaking to the installation that runs in {file.parent}.", file=sys.stderr)
     return True
