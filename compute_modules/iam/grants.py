@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
-import msgspec
-
 from better_compute import ComputeError, ErrorCode, MethodContext, ModuleContext
 
 from . import giving, new_grants, owners, principals, states
 from .giving import Gift
+from .jsonb import decoded, encoded
 from .new_grants import NewGrant
 from .projection import Reading, projection
 from .states import State, Verb
@@ -88,7 +87,7 @@ def insert(ctx: MethodContext, wanted: NewGrant, reading: Reading) -> str:
             wanted.principal,
             wanted.effect,
             wanted.role,
-            msgspec.json.encode(list(wanted.patterns)).decode(),
+            encoded(wanted.patterns),
             wanted.tenant,
             type,
             resource_id,
@@ -151,8 +150,7 @@ def read(ctx: ModuleContext, grant_id: str) -> Record:
 
 def record(row: dict[str, Any]) -> Record:
     """A row as a record."""
-    patterns = row["patterns"]
-    return Record(row, row["now"], msgspec.json.decode(patterns) if isinstance(patterns, str) else patterns)
+    return Record(row, row["now"], decoded(row["patterns"]))
 
 
 def tell(ctx: ModuleContext, type: str, tenant_id: str, grant_id: str, principal: str, **more: Any) -> None:

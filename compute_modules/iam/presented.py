@@ -7,12 +7,11 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
-import msgspec
-
 from better_compute import ComputeError, ErrorCode, Principal, compute
 
 from . import principals
 from .evaluation import Narrowing
+from .jsonb import decoded
 from .patterns import Patterns
 
 #: Lets scanners of leaked secrets, and people, see what it is.
@@ -99,6 +98,5 @@ def unauthenticated(message: str) -> ComputeError:
 
 def texts(value: Any) -> list[str] | None:
     """A column of texts in jsonb; None where it is null."""
-    # A raw cursor of Django leaves jsonb as text.
-    decoded = msgspec.json.decode(value) if isinstance(value, str) else value
-    return None if decoded is None else list(decoded)
+    found = decoded(value)
+    return None if found is None else list(found)

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-
 from better_compute import ComputeError, ErrorCode, MethodContext, ModuleContext
 
 from . import giving, grants, patterns
 from .apps import Options
 from .facts import Facts
 from .giving import Gift
+from .jsonb import decoded, encoded
 from .patterns import Patterns, Rights
 from .projection import Reading
 
@@ -49,7 +48,7 @@ def create(ctx: MethodContext, *, tenant_id: str, name: str, permits: Sequence[s
         ON CONFLICT (id) DO UPDATE SET permits = EXCLUDED.permits, but_not = EXCLUDED.but_not, deleted_at = NULL
         WHERE compute_iam_roles.deleted_at IS NOT NULL
         """,
-        [id, tenant_id, name, _json(permits), _json(but_not)],
+        [id, tenant_id, name, encoded(permits), encoded(but_not)],
     )
     if made.row_count != 1:
         raise ComputeError(ErrorCode.CONFLICT, f"The role {id!r} exists.", mend="Change it with roles.update.")
@@ -73,7 +72,7 @@ def update(ctx: MethodContext, role_id: str, *, permits: Sequence[str], but_not:
         giving.require(ctx, reading.facts, gift, reading.at)
     ctx.sql.query(
         "UPDATE compute_iam_roles SET permits = %s::jsonb, but_not = %s::jsonb WHERE id = %s",
-        [_json(permits), _json(but_not), role_id],
+        [encoded(permits), encoded(but_not), role_id],
     )
     _tell(ctx, "iam.role-changed", role.tenant_id, role_id)
     return read(ctx, role_id)
@@ -149,12 +148,5 @@ def _tell(ctx: ModuleContext, type: str, tenant_id: str, role_id: str) -> None:
     ctx.events.publish(type=type, tenant_id=tenant_id, subject=f"role/{role_id}", data={"role": role_id})
 
 
-def _json(texts: Sequence[str]) -> str:
-    return msgspec.json.encode(list(texts)).decode()
-
-
 def _role(row: dict[str, Any]) -> Role:
-    permits, but_not = (
-        msgspec.json.decode(row[name]) if isinstance(row[name], str) else row[name] for name in ("permits", "but_not")
-    )
-    return Role(row["id"], row["tenant_id"], row["name"], permits, but_not)
+    return Role(row["id"], row["tenant_id"], row["name"], decoded(row["permits"]), decoded(row["but_not"]))

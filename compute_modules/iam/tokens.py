@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-import msgspec
-
 from better_compute import ComputeError, ErrorCode, MethodContext, ModuleContext, Principal
 
 from . import giving, grants, patterns, principals, states
 from .evaluation import Narrowing, narrowing
 from .giving import Gift
+from .jsonb import encoded
 from .patterns import covers
 from .presented import PREFIX, digest, texts
 from .projection import Reading
@@ -149,8 +148,8 @@ def record(row: dict[str, Any]) -> Record:
 
 def _insert(ctx: MethodContext, wanted: NewToken) -> tuple[str, str]:
     id, secret = str(uuid.uuid4()), PREFIX + secrets.token_urlsafe(32)
-    actions = None if wanted.actions is None else msgspec.json.encode(list(wanted.actions)).decode()
-    makers = msgspec.json.encode(_makers(ctx.principal, wanted.principal)).decode()
+    actions = None if wanted.actions is None else encoded(wanted.actions)
+    makers = encoded(_makers(ctx.principal, wanted.principal))
     ctx.sql.query(
         "INSERT INTO compute_iam_tokens (id, digest, hint, principal_id, home_tenant_id, tenant_id, actions, label,"
         " created_at, created_by, expires_at, makers)"

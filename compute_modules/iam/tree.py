@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-import msgspec
-
 from better_compute import ComputeError, ErrorCode, Expression, ModuleContext
 
 from .apps import Options
+from .jsonb import decoded, encoded
 from .models import MAX_DEPTH, TenantKind
 from .patterns import Patterns, covers
 
@@ -128,7 +127,7 @@ def create(
     made = ctx.sql.query(
         "INSERT INTO compute_iam_tenants (id, parent_id, kind, name, ceiling, path, depth)"
         " VALUES (%s, %s, %s, %s, %s::jsonb, '[]', 1) ON CONFLICT (id) DO NOTHING",
-        [id, parent.id, kind.value, name, None if ceiling is None else msgspec.json.encode(list(ceiling)).decode()],
+        [id, parent.id, kind.value, name, None if ceiling is None else encoded(ceiling)],
     )
     if made.row_count != 1 or ctx.tenants.state(id) != "active":
         raise ComputeError(
@@ -145,7 +144,7 @@ def set_ceiling(ctx: ModuleContext, node: Node, ceiling: Sequence[str] | None) -
     check_ceiling(ctx, parent, ceiling)
     ctx.sql.query(
         "UPDATE compute_iam_tenants SET ceiling = %s::jsonb WHERE id = %s",
-        [None if ceiling is None else msgspec.json.encode(list(ceiling)).decode(), node.id],
+        [None if ceiling is None else encoded(ceiling), node.id],
     )
     return require(ctx, node.id)
 
@@ -183,15 +182,10 @@ def _misplaced(message: str, mend: str) -> ComputeError:
 
 def _node(row: dict[str, Any]) -> Node:
     return Node(
-        row["id"], row["parent_id"], row["kind"], row["name"], tuple(_json(row["path"])), _patterns(row["ceiling"])
+        row["id"], row["parent_id"], row["kind"], row["name"], tuple(decoded(row["path"])), _patterns(row["ceiling"])
     )
 
 
 def _patterns(value: Any) -> tuple[str, ...] | None:
-    decoded = _json(value)
-    return None if decoded is None else tuple(decoded)
-
-
-def _json(value: Any) -> Any:
-    # A raw cursor of Django leaves jsonb as text.
-    return msgspec.json.decode(value) if isinstance(value, str) else value
+    texts = decoded(value)
+    return None if texts is None else tuple(texts)
