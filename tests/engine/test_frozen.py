@@ -28,7 +28,8 @@ WAITING = """
 SELECT pid FROM pg_stat_activity
 WHERE datname = current_database() AND wait_event = 'ClientRead' AND state = %s AND {}
 """
-HANDLER = WAITING.format("query LIKE '%%INSERT INTO compute_outbox%%'")
+# Its events go out with the commit, so the fence is what its transaction has asked last.
+HANDLER = WAITING.format("query LIKE '%%compute_fence%%plant.holds%%'")
 NAMED = WAITING.format("application_name = %s")
 
 
