@@ -37,6 +37,13 @@ CORE_CHECKS: Final[tuple[Callable[[str], Iterable[Finding]], ...]] = (
     retention.answers,
 )
 
+#: SQLSTATE of a statement that ran into its timeout, or into that of a lock.
+_HELD_UP: Final = ("57014", "55P03")
+_WAIT: Final = (
+    "See in pg_stat_activity who holds a lock or keeps the database busy, and run doctor again; a self_check that is "
+    "always this slow needs cheaper statements."
+)
+
 
 def report(module: str | None = None) -> Report:
     """Collect findings; never raises for what it finds, and writes nothing.
@@ -78,7 +85,9 @@ def _examined(using: str, specs: Iterable[ModuleSpec], *, core: bool) -> list[Fi
         return findings
     if core:
         for check in CORE_CHECKS:
-            findings += _guarded(using, CORE, lambda check=check: check(using))  # type: ignore[misc]
+            found = _guarded(using, CORE, lambda check=check: check(using))  # type: ignore[misc]
+            # What keeps one of them from reading keeps others too, and is told once.
+            findings += [finding for finding in found if finding not in findings]
     for spec in specs:
         # A module whose tables are not there yet is explained by the finding on pending migrations.
         if spec.self_check is not None and spec.name not in unmigrated:
@@ -91,13 +100,15 @@ def _guarded(using: str, name: str, check: Callable[[], Any]) -> list[Finding]:
         with health.reading(using):
             return [_sound(finding) for finding in check() or ()]
     except Exception as failure:
-        log.warning("the self-check of module %s failed\n%s", name, failures.trace_failure(failure))
+        held_up = getattr(failure.__cause__, "sqlstate", None) in _HELD_UP
+        if not held_up:
+            log.warning("the self-check of module %s failed\n%s", name, failures.trace_failure(failure))
         return [
             Finding(
                 check=f"module.{name}",
                 severity="error",
                 message=f"The self-check of module {name!r} failed. {failures.describe_failure(failure)}",
-                fix="See this process's log for the traceback, and mend the module's self_check.",
+                fix=_WAIT if held_up else "See this process's log for the traceback, and mend the module's self_check.",
             )
         ]
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+import psycopg
 import pytest
 from django.db import connection
 from django.test import override_settings
@@ -101,6 +102,25 @@ def test_a_self_check_that_hangs_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("better_compute.store.health.TIMEOUT", "SET LOCAL statement_timeout = 1000")
     [found] = findings(quiet(self_check=lambda ctx: ctx.sql.query("SELECT pg_sleep(30)").rows))
     assert found.message.endswith("QueryCanceled (SQLSTATE 57014): canceling statement due to statement timeout")
+    assert found.fix.startswith("See in pg_stat_activity who holds a lock or keeps the database busy")
+
+
+def test_a_lock_that_holds_up_the_cores_own_checks_is_told_once_and_is_no_defect(
+    monkeypatch: pytest.MonkeyPatch, owner_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("better_compute.store.health.TIMEOUT", "SET LOCAL statement_timeout = 300")
+    with psycopg.connect(owner_url) as other:
+        other.execute("LOCK TABLE compute_work IN ACCESS EXCLUSIVE MODE")
+        found = findings(quiet())
+    assert [(each.check, each.message) for each in found] == [
+        (
+            "module.core",
+            "The self-check of module 'core' failed. "
+            "QueryCanceled (SQLSTATE 57014): canceling statement due to statement timeout",
+        )
+    ]
+    assert found[0].fix.startswith("See in pg_stat_activity who holds a lock or keeps the database busy")
+    assert caplog.text == ""
 
 
 def test_neither_parameters_nor_secrets_are_told() -> None:
