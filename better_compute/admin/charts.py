@@ -109,9 +109,11 @@ def stacked(history: History) -> Stacked:
     own = by_peak[:OWN_BANDS]
     rest = by_peak[OWN_BANDS:]
     series = [(kind, _series(history, kind, _due)) for kind in own]
+    last = [_last(history, [kind]) for kind in own]
     if rest:
         others = [sum(figures) for figures in zip(*(_series(history, kind, _due) for kind in rest), strict=True)]
         series.append((f"{len(rest)} others", others))
+        last.append(_last(history, rest))
     top = nice(max((sum(figures) for figures in zip(*(values for _, values in series), strict=True)), default=0))
     floor = [0] * len(history.slots)
     bands = []
@@ -123,7 +125,7 @@ def stacked(history: History) -> Stacked:
                 f"compute-holder-{index}",
                 _areas(history, floor, ceiling, top),
                 max(values),
-                _last(history, values),
+                last[index],
             )
         )
         floor = ceiling
@@ -156,7 +158,7 @@ def small(history: History) -> list[Small]:
                     gaps=_gaps(history),
                     top=f"{top:,}",
                     peak=count(max(due)),
-                    last=count(_last(history, due)),
+                    last=count(_last(history, [kind])),
                     peak_failing=count(max(failing)),
                     peak_oldest_s=max(oldest),
                     width=SLOT * len(due),
@@ -181,9 +183,9 @@ def _series(history: History, kind: str, figure: Callable[[Depth], int]) -> list
     return [figure((slot or {}).get(kind, nothing)) for slot in history.slots]
 
 
-def _last(history: History, values: Sequence[int]) -> int:
-    """The figure of the last slot that was sampled."""
-    return next((value for value, slot in zip(reversed(values), reversed(history.slots), strict=True) if slot), 0)
+def _last(history: History, kinds: Sequence[str]) -> int:
+    """Due keys of ``kinds`` in the newest sample; a slot's own figure is its highest."""
+    return sum(sum(_series(history, kind, lambda depth: depth.newest)) for kind in kinds)
 
 
 def _runs(history: History) -> Iterator[tuple[int, int]]:

@@ -34,8 +34,10 @@ PURGE: Final = "DELETE FROM compute_queue_history WHERE at < compute_now() - %s:
 # with a row of no kind was, and nothing was queued.
 READ: Final = """
 SELECT LEAST(floor(EXTRACT(EPOCH FROM sample.at - clock.since) / %(step_s)s)::integer, %(slots)s - 1) AS slot,
-       queue.kind, max(queue.due), max(queue.future), max(queue.failing), max(queue.oldest_due_s)
-FROM (SELECT compute_now() - %(step_s)s * %(slots)s * interval '1 second' AS since) clock
+       queue.kind, max(queue.due), max(queue.future), max(queue.failing), max(queue.oldest_due_s),
+       COALESCE(max(queue.due) FILTER (WHERE sample.at = clock.newest), 0)
+FROM (SELECT compute_now() - %(step_s)s * %(slots)s * interval '1 second' AS since,
+             (SELECT max(at) FROM compute_queue_history) AS newest) clock
 JOIN compute_queue_history sample ON sample.at > clock.since
 LEFT JOIN LATERAL unnest(sample.kinds, sample.due, sample.future, sample.failing, sample.oldest_due_s)
   AS queue (kind, due, future, failing, oldest_due_s) ON true
@@ -52,6 +54,8 @@ class Depth:
     future: int = 0
     failing: int = 0
     oldest_due_s: int = 0
+    #: Due keys in the newest sample of all; 0 in every slot but its own.
+    newest: int = 0
 
 
 @dataclass(frozen=True, slots=True)

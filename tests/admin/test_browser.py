@@ -165,6 +165,17 @@ def test_an_operator_retries_a_stuck_key_from_the_home_page(watched: Watched) ->
     assert AuditEvent.objects.filter(method="work.requeue").get().resource_id == "work/acme.widgets/acme.widgets-000080"
 
 
+def test_an_error_without_a_space_in_it_leaves_the_button_in_sight(watched: Watched) -> None:
+    rows.execute("UPDATE compute_work SET last_error = repeat('x', 4000) WHERE last_error IS NOT NULL")
+    rows.work(1, kind="k" * 64, failing_each=1)
+    watched.page.set_viewport_size({"width": 1280, "height": 900})
+    watched.open("")
+    wide = "region => region.scrollWidth - region.clientWidth"
+    errors = watched.page.locator(".compute-scroll[aria-labelledby=compute-errors]")
+    assert errors.evaluate(wide) == 0
+    assert errors.get_by_role("button").first.is_visible()
+
+
 def test_an_operator_requeues_a_key_from_its_own_page(watched: Watched) -> None:
     before = WorkItem.objects.get(key="acme.widgets-000003").not_before
     watched.open("compute/workitem/acme.widgets_3Aacme.widgets-000003/change/")

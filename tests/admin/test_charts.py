@@ -18,7 +18,11 @@ PAGE = "/admin/compute/workitem/history/"
 
 
 def history(*slots: dict[str, int] | None) -> History:
-    depths = [None if slot is None else {kind: Depth(due=due) for kind, due in slot.items()} for slot in slots]
+    newest = max((at for at, slot in enumerate(slots) if slot is not None), default=0)
+    depths = [
+        None if slot is None else {kind: Depth(due=due, newest=due * (at == newest)) for kind, due in slot.items()}
+        for at, slot in enumerate(slots)
+    ]
     return History(NOON, timedelta(hours=1), depths)
 
 

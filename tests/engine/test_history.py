@@ -35,7 +35,7 @@ def test_a_sample_counts_every_kind_but_the_one_that_samples() -> None:
 
     found = read().slots[-1]
     assert found is not None
-    assert found["acme.widgets"] == Depth(due=20, future=10, failing=3, oldest_due_s=300)
+    assert found["acme.widgets"] == Depth(due=20, future=10, failing=3, oldest_due_s=300, newest=20)
     assert (found["gone.kind"].due, found["gone.kind"].future) == (400, 200)
     assert SAMPLER not in found
 
@@ -63,6 +63,21 @@ def test_a_slot_shows_its_highest_figures() -> None:
     assert slots[0] is not None
     assert slots[0]["peak.kind"].due == 200
     assert slots[0]["acme.widgets"].due == 2
+
+
+def test_what_is_due_now_is_the_newest_samples_and_not_the_slots_highest() -> None:
+    rows.work(300, kind="peak.kind")
+    rows.work(300, kind="rest.kind")
+    sample()
+    rows.execute("DELETE FROM compute_work WHERE kind = 'peak.kind'")
+    sample(every=timedelta())
+
+    [slot] = read(step=timedelta(minutes=10), slots=1).slots
+    assert slot is not None
+    assert {kind: (slot[kind].due, slot[kind].newest) for kind in ("peak.kind", "rest.kind")} == {
+        "peak.kind": (200, 0),
+        "rest.kind": (200, 200),
+    }
 
 
 def test_two_days_are_kept() -> None:
