@@ -33,7 +33,7 @@ from tests.chaos.workers import ROOT, Slot
 
 TTL_MS = 3_000
 DRAIN_SECONDS = 150.0
-READY_SECONDS = 60.0
+READY_SECONDS = 120.0
 STEP_SECONDS = 0.02
 
 
@@ -161,7 +161,11 @@ def _wait_ready(running: Servers, chaos: Chaos, slots: list[Slot]) -> None:
         if row is not None and row[0] >= len(slots):
             return
         if time.monotonic() > until:
-            raise RuntimeError(f"only {row} of {len(slots)} workers joined; see {slots[0].log.parent}")
+            joined = 0 if row is None else row[0]
+            raise SystemExit(
+                f"Only {joined} of {len(slots)} workers joined within {READY_SECONDS:g} s; "
+                f"their logs are in {_keep(slots)}."
+            )
 
 
 def _drain(running: Servers, chaos: Chaos) -> None:
@@ -217,11 +221,16 @@ def hold(seconds: float, seed: int, *, workers: int, rule: str, say: Callable[[s
         with psycopg.connect(running.postgres.url(), autocommit=True) as connection:
             verdict = judge(connection, sum(slot.refusals() for slot in slots))
         if not verdict.ok:
-            kept = Path(tempfile.mkdtemp(prefix="chaos-failed-"))
-            for slot in slots:
-                (kept / slot.log.name).write_bytes(slot.log.read_bytes())
-            say(f"the workers' logs are in {kept}")
+            say(f"the workers' logs are in {_keep(slots)}")
         return verdict
+
+
+def _keep(slots: list[Slot]) -> Path:
+    """Put the workers' logs where they outlast this run."""
+    kept = Path(tempfile.mkdtemp(prefix="chaos-failed-"))
+    for slot in slots:
+        (kept / slot.log.name).write_bytes(slot.log.read_bytes() if slot.log.exists() else b"")
+    return kept
 
 
 def _close_own_connections() -> None:
