@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -40,6 +41,15 @@ def test_a_database_that_is_not_migrated_is_named_with_the_command_that_migrates
         r"Run `manage\.py compute_migrate` as the owner role\.",
         str(raised.value),
     )
+    assert raised.value.returncode == REFUSED
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("command", [("compute_migrate",), ("migrate",), ("compute_module", "list")], ids=" ".join)
+def test_a_setting_of_a_wrong_type_is_told_in_one_line(settings: Any, command: tuple[str, ...]) -> None:
+    settings.COMPUTE = {**settings.COMPUTE, "OBSERVE": {"PORT": None}}
+    with pytest.raises(CommandError, match=r"^INVALID_CONFIG: COMPUTE in the settings: .*\$\.OBSERVE\.PORT") as raised:
+        call_command(*command)
     assert raised.value.returncode == REFUSED
 
 

@@ -14,6 +14,7 @@ from better_compute.ledger.executor import LOCK_TIMEOUT_MS
 from better_compute.ledger.turn import LOCK_WAIT_S
 from better_compute.management import waits
 from better_compute.management.migration_progress import MigrationProgress
+from better_compute.management.refusals import told
 
 #: ``--check`` found migrations that are not applied.
 PENDING = 1
@@ -67,7 +68,8 @@ class Command(BaseCommand):
     @no_translations
     def handle(self, *args: Any, **options: Any) -> None:
         """Run, and end with the exit code that automation branches on."""
-        database = options["database"] or conf.current().owner_database
+        with told():
+            database = options["database"] or conf.current().owner_database
         try:
             with ledger.refusing(database):
                 self._handle(database, options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
@@ -9,8 +10,10 @@ from django.core.management.commands import migrate as django_migrate
 from django.db import DEFAULT_DB_ALIAS
 
 from better_compute import conf, ledger
+from better_compute.contract.errors import ComputeError
 from better_compute.ledger.turn import LOCK_WAIT_S
 from better_compute.management import waits
+from better_compute.management.refusals import told
 
 
 class Command(django_migrate.Command):
@@ -25,15 +28,19 @@ class Command(django_migrate.Command):
         parser.add_argument(
             "--allow-fake", action="store_true", help="let --fake and --fake-initial record compute migrations"
         )
-        settings = conf.current()
-        if settings.database == DEFAULT_DB_ALIAS:
-            # The alias that serves cannot alter tables; the one that migrates is the same database.
-            parser.set_defaults(database=settings.owner_database)
+        # What is wrong with the settings is told when the command runs, in one line.
+        with suppress(ComputeError):
+            settings = conf.current()
+            if settings.database == DEFAULT_DB_ALIAS:
+                # The alias that serves cannot alter tables; the one that migrates is the same database.
+                parser.set_defaults(database=settings.owner_database)
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Run Django's command."""
         lock_wait, allow_fake = options.pop("lock_wait"), options.pop("allow_fake")
         try:
+            with told():
+                conf.current()
             with ledger.wrapped(
                 options["database"],
                 dry=options["plan"] or options["check_unapplied"],
