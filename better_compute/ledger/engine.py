@@ -10,7 +10,7 @@ from django.db import DatabaseError, NotSupportedError, OperationalError, connec
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from better_compute.ledger.errors import Refused, Unreachable
-from better_compute.store.failures import describe_failure
+from better_compute.store.failures import dependents, describe_failure
 
 #: Oldest PostgreSQL, as ``server_version_num`` counts.
 OLDEST_VERSION = 150000
@@ -100,7 +100,9 @@ def refusing(using: str) -> Iterator[None]:
             ) from error
         raise Refused(
             f"Database {using!r} refuses: {describe_failure(said)}.",
-            mend=_MENDS.get(str(state), "Correct the database, the role or its settings, and run it again."),
+            mend=f"Nothing of it is gone. Drop what stands on it first: {others}."
+            if (others := dependents(said)) is not None
+            else _MENDS.get(str(state), "Correct the database, the role or its settings, and run it again."),
         ) from error
 
 

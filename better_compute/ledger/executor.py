@@ -24,7 +24,7 @@ from psycopg import errors as postgres
 from better_compute.ledger.errors import LockLost, MigrationFailed, Refused
 from better_compute.ledger.owners import Owner
 from better_compute.ledger.recorder import LedgerRecorder
-from better_compute.store import indexes, ledger_rows, migration_lock
+from better_compute.store import indexes, ledger_rows, migration_lock, tables
 
 Progress = Callable[..., None]
 Node = tuple[str, str]
@@ -139,10 +139,29 @@ class LedgerExecutor(MigrationExecutor):
         if migration.app_label not in self.owners:
             return super().unapply_migration(state, migration, fake=fake)
         self.tell("unapply_start", migration, fake)
-        with self.recorder.running(migration, self.unapplied_as), self._quietly(), self._transaction(migration):
+        with (
+            self.recorder.running(migration, self.unapplied_as),
+            self._quietly(),
+            self._dropping_no_others(),
+            self._transaction(migration),
+        ):
             state = super().unapply_migration(state, migration, fake=fake)
         self.tell("unapply_success", migration, fake)
         return state
+
+    @contextmanager
+    def _dropping_no_others(self) -> Iterator[None]:
+        # Django drops with CASCADE, which would take the host's views and other modules' references along unsaid.
+        if self.unapplied_as != "removed":
+            yield
+            return
+        connection: Any = self.connection
+        editor = connection.SchemaEditorClass
+        connection.SchemaEditorClass = type(editor.__name__, (editor,), {"sql_delete_table": tables.DROP_ALONE})
+        try:
+            yield
+        finally:
+            connection.SchemaEditorClass = editor
 
     def _commit(self, state: ProjectState, migration: Migration, fake: bool) -> ProjectState:
         for attempt in range(1, ATTEMPTS + 1):

@@ -28,7 +28,7 @@ from better_compute.ledger.errors import LedgerError, MigrationFailed, Refused
 from better_compute.ledger.executor import LOCK_TIMEOUT_MS, LedgerExecutor, Progress
 from better_compute.ledger.owners import Owner
 from better_compute.ledger.turn import LOCK_WAIT_S, Say, turn
-from better_compute.store.failures import connection_lost, describe_failure
+from better_compute.store.failures import connection_lost, dependents, describe_failure
 
 Node = tuple[str, str]
 
@@ -243,6 +243,8 @@ def naming_failures(executor: LedgerExecutor) -> Iterator[None]:
         title = _ledger_name(current, executor.owners) or f"{current.app_label}.{current.name}"
         if isinstance(error, IrreversibleError):
             mend = "It cannot be reversed; restore a backup, or write a migration that undoes it."
+        elif (others := dependents(error)) is not None:
+            mend = f"Nothing of it is gone. Drop what stands on it first: {others}."
         elif current.atomic and connection_lost(error):
             mend = "It stands whole or not at all, and the ledger knows which: run it again when the server answers."
         elif current.atomic:

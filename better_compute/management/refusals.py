@@ -43,7 +43,8 @@ def told() -> Iterator[None]:
     try:
         yield
     except ComputeError as refusal:
-        raise CommandError(str(refusal), returncode=REFUSED) from refusal
+        # Those of the ledger have an exit code each.
+        raise CommandError(str(refusal), returncode=getattr(refusal, "exit_code", REFUSED)) from refusal
     except (DatabaseError, InterfaceError) as failure:
         mend = _mend(failure)
         if mend is None:

@@ -19,7 +19,7 @@ LONGEST: Final = 400
 READ: Final = 4_096
 
 #: SQLSTATE classes and codes whose message names objects of the schema or roles and holds no value of a row.
-_TELLING: Final = ("22012", "23", "25", "3F", "40", "42", "53", "55", "57")
+_TELLING: Final = ("22012", "23", "25", "2B", "3F", "40", "42", "53", "55", "57")
 
 #: A value as it may follow a name: in quotes, of a string or of bytes, or up to the next space.
 _VALUE: Final = r"""(?:b?'(?:[^'\\]|\\.)*'?|b?"(?:[^"\\]|\\.)*"?|\S+)"""
@@ -67,6 +67,15 @@ def connection_lost(failure: BaseException) -> bool:
         return False
     # Without a state it is libpq that speaks: the server said no more.
     return cause.sqlstate is None or cause.sqlstate.startswith("08") or cause.sqlstate in {"57P01", "57P02", "57P03"}
+
+
+def dependents(failure: BaseException) -> str | None:
+    """What PostgreSQL says stands on a thing that was to be dropped, by kind and name; None for any other failure."""
+    cause = failure.__cause__ if isinstance(failure, DjangoDatabaseError) else failure
+    if not isinstance(cause, psycopg.errors.DependentObjectsStillExist):
+        return None
+    # This DETAIL names objects only, a line each.
+    return _bounded("; ".join((cause.diag.message_detail or "other objects").splitlines()))
 
 
 def trace_failure(failure: BaseException, *, state_only: bool = False) -> str:

@@ -8,6 +8,9 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 EXISTING = "SELECT name FROM unnest(%s::text[]) AS name WHERE to_regclass(quote_ident(name)) IS NOT NULL ORDER BY name"
 
+#: Django's template for dropping a table without what else stands on it: PostgreSQL refuses then.
+DROP_ALONE = "DROP TABLE %(table)s"
+
 #: Of pairs of a table and a column or none, those that the search_path finds; reads the catalog only, no lock.
 EXISTING_PARTS = """
 SELECT concat_ws('.', part.name, part.attribute) AS title

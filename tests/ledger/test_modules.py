@@ -135,6 +135,35 @@ def test_a_module_that_another_needs_is_not_removed(host: Host) -> None:
     assert host.has_table("plg_acme_one")
 
 
+@pytest.mark.parametrize("reverse", [True, False], ids=["reversible", "irreversible"])
+@pytest.mark.parametrize(
+    ("other", "told"),
+    [
+        ("CREATE VIEW of_the_host AS SELECT id FROM plg_acme_gadget", "view of_the_host depends on table"),
+        (
+            "CREATE TABLE of_the_host (gadget bigint REFERENCES plg_acme_gadget)",
+            "constraint of_the_host_gadget_fkey on table of_the_host depends on table plg_acme_gadget",
+        ),
+    ],
+    ids=["view", "reference"],
+)
+def test_what_else_stands_on_a_modules_tables_is_named_and_does_not_go_with_it(
+    host: Host, reverse: bool, other: str, told: str
+) -> None:
+    gadgets = 'migrations.CreateModel("Gadget", [("id", models.BigAutoField(primary_key=True))]),'
+    host.plugin("acme", m0001_one=gadgets, m0002_two=run_sql("SELECT 1", "SELECT 1" if reverse else None))
+    host.manage("compute_migrate")
+    host.run(other)
+    err = host.manage("compute_module", "remove", "acme", "--yes", exit_code=4 if reverse else 2).err
+    assert "Traceback" not in err
+    assert told in err
+    assert host.has_table("of_the_host")
+    assert host.has_table("plg_acme_gadget")
+    host.run(f"DROP {'VIEW' if 'VIEW' in other else 'TABLE'} of_the_host")
+    host.manage("compute_module", "remove", "acme", "--yes")
+    assert not host.has_table("plg_acme_gadget")
+
+
 def test_the_core_and_unknown_modules_are_not_removed(host: Host) -> None:
     host.manage("compute_migrate")
     assert "The core cannot be removed" in host.manage("compute_module", "remove", "core", "--yes", exit_code=2).err

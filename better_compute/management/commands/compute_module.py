@@ -13,10 +13,11 @@ from typing import Any
 from django.conf import ENVIRONMENT_VARIABLE
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from better_compute import ledger, registry
+from better_compute import conf, ledger, registry
 from better_compute.contract.module import ModuleSpec
 from better_compute.ledger.turn import LOCK_WAIT_S
 from better_compute.management import waits
+from better_compute.management.refusals import told
 
 #: Runs the checks and the plan of this project with one app more; a fresh process, since Django loads apps once.
 WITH_APP = """
@@ -63,7 +64,8 @@ class Command(BaseCommand):
             "remove": self._remove,
         }
         try:
-            verbs[options["verb"]](options)
+            with told(), ledger.refusing(options.get("database") or conf.current().owner_database):
+                verbs[options["verb"]](options)
         except ledger.LedgerError as error:
             raise CommandError(str(error), returncode=error.exit_code) from error
 
