@@ -28,6 +28,9 @@ from better_compute.store.fence import READ_ONLY_SESSION, Fence
 Wake = Callable[[str, int], None]
 _wakes: Final[list[Wake]] = []
 
+#: Statements and wake-ups that one transaction holds back; further statements are sent as they come.
+MOST_HELD: Final = 1_000
+
 _OPEN: Final = "_compute_transaction_open"
 
 log = logging.getLogger(__name__)
@@ -99,10 +102,13 @@ def enqueue(rows: list[work.WorkRow], using: str | None = None) -> None:
 def at_end(statement: str, params: Sequence[Any], using: str | None = None) -> None:
     """Send an INSERT that nothing inside reads in one message with COMMIT; in a plain Django transaction at once."""
     alias = require_open("A statement held back", using)
-    if is_open(alias):
+    connection = connections[alias]
+    # What was sent inside a savepoint would be gone with it, although it was held back outside.
+    if is_open(alias) and (len(connection.run_on_commit) < MOST_HELD or connection.savepoint_ids):
         django_transaction.on_commit(_HeldBack(statement, params), using=alias)
         return
-    with connections[alias].cursor() as cursor:
+    with connection.cursor() as cursor:
+        _send_held_back(connection, cursor)
         cursor.execute(statement, params)
 
 
@@ -122,9 +128,7 @@ def check_constraints(using: str | None = None) -> None:
     connection = connections[require_open("Checking constraints", using)]
     with connection.cursor() as cursor:
         mark.check(cursor)
-        for held in _held_back(connection):
-            cursor.execute(held.statement, held.params)
-            held.sent = True
+        _send_held_back(connection, cursor)
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
 
 
@@ -229,6 +233,12 @@ def _disarm(connection: Any) -> None:
 def _held_back(connection: Any) -> list[_HeldBack]:
     entries = (entry[1] for entry in connection.run_on_commit)
     return [entry for entry in entries if isinstance(entry, _HeldBack) and not entry.sent]
+
+
+def _send_held_back(connection: Any, cursor: Any) -> None:
+    for held in _held_back(connection):
+        cursor.execute(held.statement, held.params)
+        held.sent = True
 
 
 def _end(connection: Any, *, marked: bool, commits: bool) -> None:

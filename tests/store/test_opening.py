@@ -50,8 +50,8 @@ def first() -> None:
     assert opening.fetch_first("default", "SELECT %s", ["first"]) == ("first",)
 
 
-def publish() -> None:
-    outbox.insert(type="a.b", tenant_id="t1", subject="s", data={})
+def publish(subject: str = "s") -> None:
+    outbox.insert(type="a.b", tenant_id="t1", subject=subject, data={})
 
 
 def test_begin_and_the_first_statement_are_one_message() -> None:
@@ -120,6 +120,23 @@ def test_events_of_a_savepoint_that_is_rolled_back_go_with_it() -> None:
             publish()
             raise ZeroDivisionError
     assert rows("compute_outbox") == 1
+
+
+def test_no_more_is_held_back_than_the_bound_and_the_order_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transaction, "MOST_HELD", 2)
+    with transaction.transaction(first=first):
+        publish("a")
+        publish("b")
+        assert rows("compute_outbox") == 0
+        with pytest.raises(ZeroDivisionError), django_transaction.atomic():
+            publish("undone")
+            raise ZeroDivisionError
+        publish("c")
+        assert rows("compute_outbox") == 3
+        publish("d")
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT subject FROM compute_outbox ORDER BY id")
+        assert [subject for (subject,) in cursor.fetchall()] == ["a", "b", "c", "d"]
 
 
 def test_in_a_hosts_transaction_an_event_is_written_at_once() -> None:
