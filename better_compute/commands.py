@@ -21,7 +21,7 @@ from better_compute.contract.errors import ComputeError
 from better_compute.contract.methods import MethodSpec
 from better_compute.contract.principals import Principal
 from better_compute.engine import pausing
-from better_compute.envelope import call, problem
+from better_compute.envelope import act, call, problem
 
 
 def _scope(parser: argparse.ArgumentParser) -> None:
@@ -107,7 +107,7 @@ def _call(ctx: ModuleContext, options: argparse.Namespace) -> int:
         hint = f"Did you mean {' or '.join(near)}?" if near else "`manage.py authz_matrix` lists them."
         sys.stderr.write(f"No hosted module offers the method {options.method!r}. {hint}\n")
         return shell.USAGE
-    request_id = call.new_request_id()
+    request_id = act.new_request_id()
     asked = Options(idempotency_key=options.idempotency_key, dry_run=options.dry_run, request_id=request_id)
     asker = _InProcess(spec)
     try:

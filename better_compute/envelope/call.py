@@ -8,10 +8,7 @@ then recorded in a transaction of its own, and failing to record it never hides 
 from __future__ import annotations
 
 import logging
-import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -19,58 +16,17 @@ import msgspec
 from django.db import connections
 
 from better_compute import conf, registry
-from better_compute.contract import names
-from better_compute.contract.errors import ComputeError, ErrorCode, shown
+from better_compute.contract.errors import ComputeError, ErrorCode
 from better_compute.contract.methods import MethodSpec, Resource
-from better_compute.contract.principals import Decision, Principal
-from better_compute.contract.sql import Expression
+from better_compute.contract.principals import Principal
 from better_compute.engine import request_log, runs
-from better_compute.engine.contexts import BoundMethodContext, EventsPort, module_context, served_port
-from better_compute.envelope import codec, cursors, idempotency, identity, problem
-from better_compute.envelope.authorize import authorizer
+from better_compute.engine.contexts import BoundMethodContext, EventsPort, module_context
+from better_compute.envelope import admission, codec, cursors, idempotency, identity, problem, trail
+from better_compute.envelope.act import Act, Answer, new_request_id
+from better_compute.envelope.early import Early, ahead
 from better_compute.store import audit, idempotency as idempotency_store, preamble, transaction
-from better_compute.store.sql import SqlPort
 
 _log = logging.getLogger("better_compute.call")
-
-
-@dataclass(slots=True)
-class Act:
-    """What is known of a call so far; a failure is recorded from it."""
-
-    spec: MethodSpec
-    request_id: str
-    trace_context: str | None = None
-    at: datetime | None = None
-    principal: Principal | None = None
-    resource: Resource | None = None
-    tenant_id: str | None = None
-    #: The tenant that the first statement read the state of, and what it read.
-    read_of: str | None = None
-    read: Any = None
-    denied: bool = False
-    note_use: Callable[[], None] | None = None
-    idempotency_key: str | None = None
-    dry_run: bool = False
-    #: The input is still on its way: nobody waits for it before it is known who calls.
-    arriving: bool = False
-    #: The handler is done and what is left is to commit.
-    committing: bool = False
-    #: Told who calls, before anything is done for them; may refuse.
-    on_identified: Callable[[Principal], None] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A call's answer as JSON, and as an object of the declared type.
-
-    ``replayed`` tells that the answer is an earlier call's, kept under the same Idempotency-Key; there is then
-    no ``result``.
-    """
-
-    body: bytes
-    result: Any = None
-    replayed: bool = False
 
 
 class _Undone(Exception):
@@ -123,11 +79,6 @@ def identify(credential: identity.Credential) -> Principal:
         return credential.open(settings.database, limits).principal
 
 
-def new_request_id() -> str:
-    """A fresh request id."""
-    return uuid.uuid4().hex
-
-
 def run(act: Act, credential: identity.Credential, decode: Callable[[], Any]) -> Answer:
     """Run one call through the envelope; every failure leaves as a ComputeError."""
     with request_log.during(act.request_id):
@@ -145,7 +96,7 @@ def _run(act: Act, credential: identity.Credential, decode: Callable[[], Any]) -
     except Exception as error:
         query = act.spec.kind == "query"
         refused = problem.refusal(error, act.request_id, read_only=query, committing=act.committing and not query)
-        _record_refusal(act, refused)
+        trail.keep_refusal(act, refused)
         _note_use(act)
         if refused is error:
             raise
@@ -157,8 +108,8 @@ def _run(act: Act, credential: identity.Credential, decode: Callable[[], Any]) -
 def _transact(alias: str, act: Act, credential: identity.Credential, decode: Callable[[], Any]) -> Answer:
     # What a transaction may do cannot be widened again, and a TestCase keeps one open for all its calls.
     read_only = act.spec.kind == "query" and not connections[alias].in_atomic_block
-    early = _Early() if act.arriving else _Early.of(decode, act.spec)
-    act.read_of, reading = _reading(act.spec, early)
+    early = Early() if act.arriving else Early.of(decode, act.spec)
+    act.read_of, reading = ahead(act.spec, early)
     limits = preamble.Limits(conf.current().call.statement_timeout_ms, read_only=read_only, reading=reading)
 
     def first() -> None:
@@ -172,9 +123,9 @@ def _transact(alias: str, act: Act, credential: identity.Credential, decode: Cal
             raise opened.refused
 
     with transaction.transaction(using=alias, first=first, marked=True):
-        input, act.resource = (_Early.of(decode, act.spec) if act.arriving else early).outcome()
-        _authorize(act, act.resource, input)
-        _admit(act)
+        input, act.resource = (Early.of(decode, act.spec) if act.arriving else early).outcome()
+        admission.authorize(act, act.resource, input)
+        admission.admit(act)
         claim = _claim(act)
         digest = idempotency.input_hash(input) if claim else b""
         replayed = idempotency.replay(claim, digest) if claim else None
@@ -186,67 +137,11 @@ def _transact(alias: str, act: Act, credential: identity.Credential, decode: Cal
             transaction.check_constraints(alias)
             raise _Undone(answer)
         if act.spec.kind == "mutation":
-            audit.insert(_record(act, "allowed", None))
+            audit.insert(trail.of(act, "allowed", None))
         if claim:
             _keep(act, claim, digest, answer)
         act.committing = True
         return answer
-
-
-@dataclass(frozen=True, slots=True)
-class _Early:
-    """Input and resource, decoded before the first statement so that it can read what they need.
-
-    What is wrong with them is told only after the caller is known.
-    """
-
-    input: Any = None
-    resource: Resource | None = None
-    error: Exception | None = None
-
-    @classmethod
-    def of(cls, decode: Callable[[], Any], spec: MethodSpec) -> _Early:
-        try:
-            input = decode()
-            return cls(input, spec.resource(input))
-        except Exception as error:
-            return cls(error=error)
-
-    def outcome(self) -> tuple[Any, Resource]:
-        if self.error is not None:
-            raise self.error
-        assert self.resource is not None  # noqa: S101 - there is one where there is no error
-        return self.input, self.resource
-
-
-def _reading(spec: MethodSpec, early: _Early) -> tuple[str | None, Expression]:
-    """What the first statement reads besides, as an array: a query's tenant's state, and what the authorizer needs."""
-    tenant_id, state = _state_reading(spec, early)
-    needed = _authorizers_reading()
-    if tenant_id is None and needed is preamble.NO_READING:
-        return None, preamble.NO_READING
-    both = f"ARRAY[({state.sql})::text, ({needed.sql})::text]"
-    return tenant_id, Expression(both, [*state.params, *needed.params])
-
-
-def _state_reading(spec: MethodSpec, early: _Early) -> tuple[str | None, Expression]:
-    resource = early.resource
-    tenants = served_port("tenants")
-    if resource is None or resource.type != "tenant" or tenants is None:
-        return None, preamble.NO_READING
-    if spec.kind != "query" or spec.also_while == "any" or not names.matches(names.TENANT_ID, resource.id):
-        return None, preamble.NO_READING
-    return resource.id, tenants.reading(resource.id)
-
-
-def _authorizers_reading() -> Expression:
-    try:
-        reading = getattr(authorizer(), "reading", None)
-    except ComputeError:
-        # Told when it is asked to judge: nobody has been identified yet.
-        return preamble.NO_READING
-    found: Expression = preamble.NO_READING if reading is None else reading()
-    return found
 
 
 def _claim(act: Act) -> idempotency_store.Claim | None:
@@ -264,103 +159,6 @@ def _keep(act: Act, claim: idempotency_store.Claim, digest: bytes, answer: Answe
     )
 
 
-def _authorize(act: Act, resource: Resource, input: Any) -> None:
-    assert act.principal is not None  # noqa: S101 - the preamble set it
-    act.denied = True
-    act.tenant_id = _owner_or_former(act, resource, input)
-    decision = _decide(act, act.principal, resource)
-    if not decision.allowed:
-        if not decision.visible:
-            raise _not_found(resource)
-        raise ComputeError(
-            ErrorCode.ACCESS_DENIED,
-            f"{act.principal.id} may not do {act.spec.action} on {resource.type} {shown(resource.id)!r}.",
-            mend=_mend(act.spec, decision.reason),
-            reason=decision.reason,
-        )
-    act.denied = False
-
-
-def _decide(act: Act, principal: Principal, resource: Resource) -> Decision:
-    judge = authorizer()
-    ahead = getattr(judge, "authorize_ahead", None)
-    if ahead is None or act.read is None or act.at is None:
-        return judge.authorize(principal, act.spec.action, resource, act.tenant_id)
-    found: Decision = ahead(principal, act.spec.action, resource, act.tenant_id, read=act.read[1], at=act.at)
-    return found
-
-
-def _admit(act: Act) -> None:
-    """Refuse what the tenant's state does not allow; asked after authorization, so that no stranger learns of it."""
-    if act.tenant_id is None or act.spec.also_while == "any":
-        return
-    tenants = served_port("tenants")
-    if tenants is not None:
-        read = (act.read[0],) if act.read_of == act.tenant_id and act.read is not None else None
-        tenants.admit(act.tenant_id, kind=act.spec.kind, also_while=act.spec.also_while, read=read)
-
-
-def _permits(principal: Principal, action: str, resource: Resource, tenant_id: str | None) -> bool:
-    return authorizer().authorize(principal, action, resource, tenant_id).allowed
-
-
-def _reaches(act: Act, tenant_id: str) -> bool:
-    """Whether the caller might have made this call in another tenant too: then it may tell of that tenant."""
-    assert act.principal is not None  # noqa: S101 - the preamble set it
-    return _permits(act.principal, act.spec.action, Resource("tenant", tenant_id), tenant_id)
-
-
-def _owner_or_former(act: Act, resource: Resource, input: Any) -> str | None:
-    """The owner, also of what this very call deleted when it was made first: its repetition is owed the same answer."""
-    try:
-        return _owner(resource)
-    except ComputeError as error:
-        if error.code is not ErrorCode.NOT_FOUND or act.idempotency_key is None or act.dry_run:
-            raise
-        assert act.principal is not None  # noqa: S101 - the preamble set it
-        claim = idempotency_store.Claim(act.principal.id, "", act.spec.dotted, act.idempotency_key)
-        former = idempotency_store.tenant_of(claim, idempotency.input_hash(input))
-        if former is None:
-            raise
-        return former
-
-
-def _owner(resource: Resource) -> str | None:
-    """The tenant that owns the resource, None for the installation. Raises NOT_FOUND for what is not there."""
-    if resource.type == "system":
-        return None
-    if resource.type == "tenant":
-        if not names.matches(names.TENANT_ID, resource.id):
-            raise _not_found(resource)
-        return resource.id
-    kind = registry.current().resource_types.get(resource.type)
-    if kind is None:
-        raise ComputeError(
-            ErrorCode.INVALID_CONFIG,
-            f"No hosted module's catalog has the resource type {resource.type!r}.",
-            mend="Add it to the catalog of the module that owns it.",
-        )
-    tenant_id = kind.resolve(SqlPort(), resource.id)
-    if tenant_id is None:
-        raise _not_found(resource)
-    return tenant_id
-
-
-def _not_found(resource: Resource) -> ComputeError:
-    # One text for what is missing and for what is another tenant's: it must not tell which.
-    return ComputeError(
-        ErrorCode.NOT_FOUND,
-        f"There is no {resource.type} {shown(resource.id)!r} that you can see.",
-        mend="Check the id, and the tenant that your token or session acts in.",
-    )
-
-
-def _mend(spec: MethodSpec, reason: str) -> str:
-    if reason == "INSTALLATION_ONLY":
-        return "It concerns the whole installation: use a session, or a token of the installation."
-    return f"Ask an administrator for the permission {spec.action}."
-
-
 def _handle(act: Act, input: Any) -> Any:
     module = module_context(registry.current().module(act.spec.module))
     assert act.principal is not None and act.at is not None  # noqa: S101, PT018 - the preamble set them
@@ -369,51 +167,18 @@ def _handle(act: Act, input: Any) -> Any:
         sql=module.sql,
         options=module.options,
         log=module.log,
-        events=EventsPort(act.trace_context, act.request_id, tenant_id=act.tenant_id, reaches=partial(_reaches, act)),
+        events=EventsPort(
+            act.trace_context, act.request_id, tenant_id=act.tenant_id, reaches=partial(admission.reaches, act)
+        ),
         principal=act.principal,
         tenant_id=act.tenant_id,
         request_id=act.request_id,
-        judge=partial(_permits, act.principal),
+        judge=partial(admission.permits, act.principal),
         page=cursors.Cursors(act.spec.dotted, act.tenant_id, act.at).page,
     )
     handler = getattr(act.spec.viewset, act.spec.attribute)
     arguments = (act.spec.viewset(), ctx, input) if act.spec.takes_input else (act.spec.viewset(), ctx)
     return handler(*arguments)
-
-
-def _record(act: Act, outcome: audit.Outcome, code: ErrorCode | None) -> audit.Record:
-    assert act.at is not None and act.principal is not None and act.resource is not None  # noqa: S101, PT018
-    return audit.Record(
-        at=act.at,
-        tenant_id=act.tenant_id or "",
-        principal=act.principal.id,
-        method=act.spec.dotted,
-        action=act.spec.action,
-        resource_type=act.resource.type,
-        resource_id=audit.bounded(act.resource.id),
-        outcome=outcome,
-        code=code.value if code else None,
-        request_id=act.request_id,
-    )
-
-
-def _record_refusal(act: Act, refused: ComputeError) -> None:
-    """Record a denied or failed act of a known caller; a query only when it was denied.
-
-    A commit that got no answer has failed only where it left no record of its own.
-    """
-    if act.resource is None or act.principal is None:
-        return
-    denied = refused.code is ErrorCode.ACCESS_DENIED or (act.denied and refused.code is ErrorCode.NOT_FOUND)
-    if act.spec.kind == "query" and not denied:
-        return
-    try:
-        record = _record(act, "denied" if denied else "failed", refused.code)
-        with transaction.transaction():
-            if refused.reason != problem.OUTCOME_UNKNOWN or not audit.was_kept(record):
-                audit.insert(record)
-    except Exception as error:
-        _log.error("The refusal of call %s could not be recorded: %s.", act.request_id, type(error).__name__)
 
 
 def _note_use(act: Act) -> None:

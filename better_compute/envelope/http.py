@@ -16,6 +16,7 @@ from better_compute.contract.methods import MethodSpec
 from better_compute.contract.principals import Principal
 from better_compute.engine import request_log
 from better_compute.envelope import call, codec, idempotency, identity, openapi, problem, rate
+from better_compute.envelope.act import Act, new_request_id
 
 REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._:-]{1,128}", re.ASCII)
 TRACEPARENT: Final = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}", re.ASCII)
@@ -31,7 +32,7 @@ def serve(spec: MethodSpec, request: HttpRequest) -> HttpResponse:
         level = rate.take(principal)
         rate_headers.update(level.headers() if level is not None else {})
 
-    act = call.Act(spec, request_id(request), _trace_context(request), on_identified=count)
+    act = Act(spec, request_id(request), _trace_context(request), on_identified=count)
     try:
         if request.method == "POST":
             _refuse_body_headers(request)
@@ -68,7 +69,7 @@ def serve_document(request: HttpRequest) -> HttpResponse:
         return refuse(request, error, allow)
 
 
-def _read_options(act: call.Act, request: HttpRequest) -> None:
+def _read_options(act: Act, request: HttpRequest) -> None:
     """Read what a mutation may be asked besides its input: ``Idempotency-Key`` and ``?dryRun=true``.
 
     What else a POST's address asks is refused: a dry run that is mistyped must not commit.
@@ -135,7 +136,7 @@ def request_id(request: HttpRequest) -> str:
     known = getattr(request, request_log.REQUEST_ATTRIBUTE, None)
     if known is None:
         given = request.headers.get("X-Request-Id", "")
-        known = given if REQUEST_ID.fullmatch(given) else call.new_request_id()
+        known = given if REQUEST_ID.fullmatch(given) else new_request_id()
         vars(request)[request_log.REQUEST_ATTRIBUTE] = known
     return str(known)
 

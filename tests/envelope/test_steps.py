@@ -20,7 +20,7 @@ from django.http import HttpResponse
 from django.test import RequestFactory, override_settings
 from psycopg.errors import QueryCanceled
 
-from better_compute.envelope import call, codec, http
+from better_compute.envelope import admission, codec, http
 from better_compute.registry import current
 from better_compute.store import idempotency, transaction
 from tests.envelope import conftest
@@ -188,7 +188,7 @@ STEPS = [
     Step("authentication", 401, "UNAUTHENTICATED", {}, send=lambda c: write(Caller("bct_nobody", c.client))),
     Step("arrival", 400, "INVALID_INPUT", {}, send=lambda c: raw(c, CONTENT_LENGTH="1000")),
     Step("decoding", 400, "INVALID_INPUT", {}, send=lambda c: c.post(PATH, {"tenantId": 1}, **KEY)),
-    Step("owner", 503, "STORAGE_BUSY", RECORDED, fault=lambda: patched(call, "_owner", unreadable)),
+    Step("owner", 503, "STORAGE_BUSY", RECORDED, fault=lambda: patched(admission, "_owner", unreadable)),
     Step("other tenant", 404, "NOT_FOUND", RECORDED, send=lambda c: c.post(PATH, {"tenantId": "t2"}, **KEY)),
     Step("authorizer", 500, "INTERNAL_ERROR", RECORDED, fault=broken_authorizer),
     Step("authorization", 403, "ACCESS_DENIED", RECORDED, fault=not_allowed),

@@ -14,7 +14,7 @@ from django.http import HttpResponse
 from django.test import override_settings
 
 from better_compute import ComputeError, Principal, compute
-from better_compute.envelope import call, codec
+from better_compute.envelope import admission, codec
 from better_compute.envelope.problem import refusal
 from better_compute.store import audit, outbox, preamble, transaction, work
 from tests.envelope.conftest import Caller, audit_rows, count_rows, grown
@@ -373,6 +373,6 @@ def test_a_failure_while_the_owner_is_looked_up_is_no_denial(caller: Caller, mon
     def unreadable(resource: object) -> None:
         raise OperationalError from psycopg.errors.QueryCanceled()
 
-    monkeypatch.setattr(call, "_owner", unreadable)
+    monkeypatch.setattr(admission, "_owner", unreadable)
     assert caller.probe("write").status_code == 503
     assert [row["outcome"] for row in audit_rows()] == ["failed"]
