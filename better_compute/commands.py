@@ -74,7 +74,7 @@ def _paused(ctx: ModuleContext, options: argparse.Namespace) -> int:
 
 def _call_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("method", help="dotted name, as `manage.py authz_matrix` shows it")
-    parser.add_argument("input", nargs="*", metavar="name=text|name:=json", help="the method's input")
+    parser.add_argument("input", nargs="*", default=[], metavar="name=text|name:=json", help="the method's input")
     parser.add_argument("--json", action="store_true", help="answer as JSON instead of a table")
     parser.add_argument("--dry-run", action="store_true", help="make every check and keep nothing")
     parser.add_argument("--idempotency-key", help="repeat a call under this key safely")

@@ -57,7 +57,7 @@ def parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     made.add_argument("method", nargs="?", help="dotted name, as --list shows it")
-    made.add_argument("input", nargs="*", metavar="name=text|name:=json", help="the method's input")
+    made.add_argument("input", nargs="*", default=[], metavar="name=text|name:=json", help="the method's input")
     made.add_argument("--json", action="store_true", help="answer as JSON instead of a table")
     made.add_argument("--all", action="store_true", help="of a list, every page")
     made.add_argument("--dry-run", action="store_true", help="make every check and keep nothing")

@@ -194,6 +194,13 @@ class TestInProcess:
         code, _, err = self.run(*poke, capsys=capsys)
         assert (code, err.partition(":")[0]) == (1, "CONFLICT")
 
+    def test_only_the_method_is_required(self, capsys: Any) -> None:
+        code, _, err = self.run(capsys=capsys)
+        assert (code, err.splitlines()[-1].partition("error: ")[2]) == (
+            2,
+            "the following arguments are required: method",
+        )
+
     def test_an_unknown_method(self, capsys: Any) -> None:
         code, _, err = self.run("work.lst", capsys=capsys)
         assert code == 2
