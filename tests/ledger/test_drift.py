@@ -157,6 +157,7 @@ def test_adopt_does_not_call_reverted_what_still_stands(
     host.manage("compute_migrate")
     before = host.ledger()
     host.run(f"DELETE FROM django_migrations WHERE app = 'plg_acme' AND name = '{name}'")
+    assert "Nothing is pending" not in host.manage("compute_migrate", "--check", exit_code=5).out
     for command in (("compute_migrate", "--check"), ("compute_migrate", "--adopt"), ("migrate",)):
         assert f"acme/{name}: the ledger says it is applied, django_migrations does not, and {there} stands." in (
             host.manage(*command, exit_code=5).err

@@ -53,6 +53,7 @@ def module(request: pytest.FixtureRequest, host: Host) -> Path:
     out = host.manage("startcomputemodule", "demo_mod", *plugin).out
     assert "Add 'demo_mod' to INSTALLED_APPS" in out
     assert "  python -m pytest --ds=settings demo_mod\n" in out
+    assert ("compute.W073" in out) is not bool(plugin)
     host.apps.append("demo_mod")
     host.configure()
     return host.root / "demo_mod"

@@ -29,7 +29,7 @@ class Command(BaseCommand):
 
     help = (
         "Bring the schema up to date: one lock, hosted order, one commit for each migration. Exit codes: 0 done, "
-        "1 pending (--check), 2 contract or graph, 3 lock not acquired, 4 migration failed, 5 drift."
+        "1 pending (--check), 2 contract, graph or database, 3 lock not acquired, 4 migration failed, 5 drift."
     )
     # Run below, so that a broken rule ends with 2 and not with Django's 1.
     requires_system_checks = []
@@ -112,11 +112,12 @@ class Command(BaseCommand):
             "pending": names,
             "drift": [{"name": each.name, "kind": each.kind, "text": each.text} for each in drifts],
         }
-        self._answer(options, body, "\n".join(lines) or "Nothing is pending.")
+        if lines or not drifts or options["format"] == "json":
+            self._answer(options, body, "\n".join(lines) or "Nothing is pending.")
         if drifts:
             raise CommandError(str(ledger.Drifted([str(each) for each in drifts])), returncode=ledger.Drifted.exit_code)
         if names and options["check"]:
-            raise CommandError(f"{len(names)} migrations are pending.", returncode=PENDING)
+            raise CommandError(f"{_counted(names)} pending.", returncode=PENDING)
 
     def _migrate(self, options: dict[str, Any]) -> None:
         table = options["format"] == "table"
@@ -137,7 +138,15 @@ class Command(BaseCommand):
             progress.close()
         body = {"applied": [{"name": name, "seconds": progress.seconds.get(name, 0.0)} for name in applied]}
         if not table or options["verbosity"]:
-            self._answer(options, body, f"Applied {len(applied)} migrations." if applied else "Nothing is pending.")
+            self._answer(
+                options,
+                body,
+                f"Applied {len(applied)} migration{'s' if applied[1:] else ''}." if applied else "Nothing is pending.",
+            )
 
     def _answer(self, options: dict[str, Any], body: dict[str, Any], text: str) -> None:
         self.stdout.write(json.dumps(body) if options["format"] == "json" else text)
+
+
+def _counted(names: list[str]) -> str:
+    return "1 migration is" if len(names) == 1 else f"{len(names)} migrations are"

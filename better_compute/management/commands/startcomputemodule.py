@@ -92,6 +92,11 @@ class Command(TemplateCommand):
             f"  python -m pip install pytest pytest-django\n"
             f"  python -m pytest --ds={settings.SETTINGS_MODULE} {directory or name}"
         )
+        if not plugin:
+            self.stdout.write(
+                "check warns (compute.W073) that its methods have no row in the core's method table; what is not part "
+                "of Better Compute is written with --plugin."
+            )
 
     def _refuse_taken(self, module_id: str, label: str) -> None:
         for config in apps.get_app_configs():
