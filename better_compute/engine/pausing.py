@@ -19,7 +19,8 @@ from better_compute.store.wakeups import notify
 def scope_of(*, kind: str | None, member: str | None) -> str:
     """The scope of a kind or a member. Raises INVALID_INPUT unless exactly one is given."""
     if (kind is None) == (member is None):
-        raise ComputeError(ErrorCode.INVALID_INPUT, "Name either a kind or a member.", mend="Name one of the two.")
+        what = "Neither a kind nor a member is named." if kind is None else "Both a kind and a member are named."
+        raise ComputeError(ErrorCode.INVALID_INPUT, what, mend="Name one of the two.")
     return f"kind:{kind}" if member is None else f"member:{member}"
 
 

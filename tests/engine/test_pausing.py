@@ -56,9 +56,16 @@ def test_an_unknown_kind_is_refused_with_those_that_are_known() -> None:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("verb", ["pause", "resume"])
-@pytest.mark.parametrize("options", [(), ("--kind", "acme.widgets", "--member", "m")], ids=["neither", "both"])
-def test_exactly_one_of_kind_and_member_is_named(verb: str, options: tuple[str, ...]) -> None:
-    with pytest.raises(CommandError, match="Name either a kind or a member"):
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ((), "Neither a kind nor a member is named. Name one of the two."),
+        (("--kind", "acme.widgets", "--member", "m"), "Both a kind and a member are named. Name one of the two."),
+    ],
+    ids=["neither", "both"],
+)
+def test_exactly_one_of_kind_and_member_is_named(verb: str, options: tuple[str, ...], said: str) -> None:
+    with pytest.raises(CommandError, match=said):
         run(verb, *options)
 
 
