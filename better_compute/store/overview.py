@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar
 from django.db import connections, transaction as django_transaction
 
 from better_compute import conf
+from better_compute.store import presence
 from better_compute.store.session import answering
 
 #: Rows of one kind that are counted; a count above it means "more than this many".
@@ -90,10 +91,12 @@ SELECT w.id, w.role, w.host, w.pid, w.started_at, w.expires_at, w.expires_at > c
 FROM compute_workers w ORDER BY w.expires_at DESC LIMIT %(limit)s
 """
 
-PROCESSES = """
-SELECT id, role, host, pid, fingerprint, started_at, seen_at FROM compute_processes
+PROCESSES = f"""
+SELECT id, role, host, pid, fingerprint, started_at, seen_at,
+       seen_at > compute_now() - interval '{presence.SILENT.total_seconds()} s' AS live
+FROM compute_processes
 ORDER BY seen_at DESC LIMIT %(limit)s
-"""
+"""  # noqa: S608 - its own constant
 
 LEDGER = """
 SELECT seq, name, action, version, applied_at, duration_ms FROM compute_migrations ORDER BY seq DESC LIMIT %(limit)s
@@ -154,7 +157,7 @@ class WorkerRow:
 
 @dataclass(frozen=True, slots=True)
 class ProcessRow:
-    """A process and the fingerprint of the modules it hosts."""
+    """A process and the fingerprint of the modules it hosts; one that is not ``live`` ended without a word."""
 
     id: Any
     role: str
@@ -163,6 +166,7 @@ class ProcessRow:
     fingerprint: str
     started_at: datetime
     seen_at: datetime
+    live: bool
 
 
 @dataclass(frozen=True, slots=True)

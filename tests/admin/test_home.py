@@ -76,6 +76,15 @@ def test_home_maps_the_shards_and_names_their_holders(admin_client: Client) -> N
     assert "Held by nobody: singleton:idle.one." in page
 
 
+def test_home_tells_a_process_that_ended_without_a_word_from_one_that_lives(admin_client: Client) -> None:
+    rows.members()
+    page = admin_client.get("/admin/").content.decode()
+    assert 'compute-live">live</span></td>\n<td><code>' in page
+    rows.execute("UPDATE compute_processes SET seen_at = compute_now() - interval '5 minutes'")
+    page = admin_client.get("/admin/").content.decode()
+    assert 'compute-gone">gone</span></td>\n<td><code>' in page
+
+
 def test_home_reads_as_many_statements_for_much_as_for_nothing(
     admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
