@@ -62,7 +62,8 @@ def test_a_port_that_is_forbidden_is_told_from_one_that_is_taken() -> None:
     before = os.geteuid()
     os.seteuid(65534)
     try:
-        with pytest.raises(PortRefused, match=r"^port 80 is forbidden to user id 65534, as low ports are to all but root$"):
+        said = r"^port 80 is forbidden to user id 65534, as low ports are to all but root$"
+        with pytest.raises(PortRefused, match=said):
             ports.reserve(80)
     finally:
         os.seteuid(before)
