@@ -5,6 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.test import Client
+
 SHOTS = Path(__file__).resolve().parents[2] / "test-results" / "admin"
 SIZES = {"wide": {"width": 1280, "height": 900}, "narrow": {"width": 390, "height": 844}}
 
@@ -61,7 +65,15 @@ class Watched:
         if response.status >= 400:
             self.complaints.append(f"{response.url}: {response.status}")
 
+    def come_signed_in(self) -> None:
+        """Bring the operator's session, as from an earlier day, and open nothing."""
+        client = Client()
+        client.force_login(get_user_model().objects.get(username="operator"))
+        cookie = client.cookies[settings.SESSION_COOKIE_NAME]
+        self.page.context.add_cookies([{"name": cookie.key, "value": cookie.value, "url": self.base}])
+
     def sign_in(self) -> None:
+        """Sign in as the operator through the form; ends on the home page."""
         self.page.goto(f"{self.base}/admin/login/?next=/admin/")
         self.page.fill("#id_username", "operator")
         self.page.fill("#id_password", "operator")

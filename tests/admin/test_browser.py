@@ -36,7 +36,7 @@ def watched(installation: None, live_server: Any, page: Any) -> Iterator[Watched
     """A signed-in operator's page; the test fails on any complaint."""
     page.set_default_timeout(15_000)
     watched = Watched(page, live_server.url)
-    watched.sign_in()
+    watched.come_signed_in()
     yield watched
     assert watched.complaints == []
 
@@ -111,8 +111,17 @@ def test_an_empty_installation_says_what_to_do(watched: Watched) -> None:
         fits_everywhere(watched, f"{name.strip('/').replace('/', '-') or 'home'}-empty")
 
 
+def test_an_operator_signs_in_and_meets_the_home_page(watched: Watched) -> None:
+    watched.page.context.clear_cookies()
+    watched.sign_in()
+
+    assert watched.page.url == f"{watched.base}/admin/"
+    assert watched.page.locator("table.compute-table").count() >= 7
+
+
 def test_an_operator_pauses_a_reconciler_and_lets_it_go_on(watched: Watched) -> None:
     page = watched.page
+    watched.open("")
     page.get_by_role("link", name="Pause acme.widgets").click()
     page.fill("#id_reason", "incident 7")
     page.click("input[value=Pause]")
@@ -135,6 +144,7 @@ def test_an_operator_resumes_a_worker_from_the_list_of_pauses(watched: Watched) 
 
 def test_an_operator_looks_at_the_queues_over_another_span(watched: Watched) -> None:
     page = watched.page
+    watched.open("")
     page.get_by_role("link", name="Every reconciler, up to 48 hours").click()
     page.get_by_role("link", name="1 hour").click()
 
@@ -144,6 +154,7 @@ def test_an_operator_looks_at_the_queues_over_another_span(watched: Watched) -> 
 
 def test_an_operator_requeues_a_failing_key_from_the_home_page(watched: Watched) -> None:
     page = watched.page
+    watched.open("")
     page.click("a.compute-failing")
     page.check("input.action-select >> nth=0")
     page.select_option("select[name=action]", "requeue_now")
@@ -158,6 +169,7 @@ def test_an_operator_requeues_a_failing_key_from_the_home_page(watched: Watched)
 
 
 def test_an_operator_retries_a_stuck_key_from_the_home_page(watched: Watched) -> None:
+    watched.open("")
     watched.page.get_by_role("button", name="Retry acme.widgets-000080 now").click()
     watched.page.click("input[value=Requeue]")
 
@@ -205,6 +217,7 @@ def test_an_operator_makes_a_token_and_revokes_it(watched: Watched) -> None:
 
 def test_the_home_page_is_walked_with_the_keyboard(watched: Watched) -> None:
     page = watched.page
+    watched.open("")
     page.bring_to_front()
     eventually(lambda: page.evaluate("document.hasFocus()"))
     page.keyboard.press("Tab")
@@ -219,6 +232,7 @@ def test_the_home_page_is_walked_with_the_keyboard(watched: Watched) -> None:
 
 
 def test_every_table_of_the_home_page_has_a_caption_and_headers(watched: Watched) -> None:
+    watched.open("")
     tables = watched.page.locator("table.compute-table")
 
     assert tables.count() >= 7
@@ -230,12 +244,14 @@ def test_every_table_of_the_home_page_has_a_caption_and_headers(watched: Watched
 
 
 def test_the_shard_map_is_told_in_words(watched: Watched) -> None:
+    watched.open("")
     picture = watched.page.get_by_role("img", name="Shards of the controllers: 246 of 256 shards held by 2 members")
 
     assert picture.count() == 1
 
 
 def test_the_content_policy_is_enforced(watched: Watched) -> None:
+    watched.open("")
     watched.page.evaluate(
         "document.body.append(Object.assign(document.createElement('script'), {textContent: 'window.ran = 1'}))"
     )

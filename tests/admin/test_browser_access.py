@@ -75,7 +75,7 @@ def watched(access: dict[str, str], live_server: Any, page: Any) -> Iterator[Wat
     """A signed-in operator's page; the test fails on any complaint."""
     page.set_default_timeout(15_000)
     watched = Watched(page, live_server.url)
-    watched.sign_in()
+    watched.come_signed_in()
     yield watched
     assert watched.complaints == []
 

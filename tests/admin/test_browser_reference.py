@@ -23,7 +23,7 @@ def watched(db: None, live_server: Any, page: Any) -> Iterator[Watched]:
     get_user_model().objects.create_superuser("operator", password="operator")
     page.set_default_timeout(15_000)
     watched = Watched(page, live_server.url)
-    watched.sign_in()
+    watched.come_signed_in()
     yield watched
     assert watched.complaints == []
 
