@@ -39,5 +39,7 @@ def test_a_port_that_is_taken_is_named_before_a_server_starts(role: str) -> None
         server.bind(("127.0.0.1", 0))
         server.listen()
         port = server.getsockname()[1]
-        with pytest.raises(CommandError, match=rf"port {port} is in use by process .*; give another --port or --host\.$"):
+        with pytest.raises(
+            CommandError, match=rf"port {port} is in use by process .*; give another --port or --host\.$"
+        ):
             call_command("compute_serve", "--roles", role, "--port", str(port))
