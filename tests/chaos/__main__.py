@@ -29,6 +29,7 @@ from tests.chaos.breaks import RULES, SCHEMA
 from tests.chaos.record import FILL, HURRY, LEFT_QUEUED, TABLES, Verdict, judge
 from tests.chaos.servers import FAST, IMMEDIATE, Servers, servers
 from tests.chaos.trouble import Mishap, plan
+from tests.chaos.watch import Watch
 from tests.chaos.workers import ROOT, Slot
 
 TTL_MS = 3_000
@@ -197,17 +198,19 @@ def hold(seconds: float, seed: int, *, workers: int, rule: str, say: Callable[[s
 
         _prepare(running, environment, rule)
         slots = [Slot(number, environment, Path(logs)) for number in range(workers)]
-        chaos, load = Chaos(running, slots, say), Load(seed)
+        chaos, load, watch = Chaos(running, slots, say), Load(seed), Watch(running.connect)
         try:
             _wait_ready(running, chaos, slots)
             say(f"{workers} workers joined")
             load.start()
+            watch.start()
             chaos.run(plan(seed, seconds, workers, TTL_MS / 1_000), seconds)
             load.stop()
             say("draining")
             _drain(running, chaos)
         finally:
             load.stop()
+            watch.stop()
             for slot in slots:
                 slot.terminate()
             for slot in slots:
@@ -216,10 +219,10 @@ def hold(seconds: float, seed: int, *, workers: int, rule: str, say: Callable[[s
         print(
             "mishaps: " + ", ".join(f"{count} x {what}" for what, count in sorted(chaos.done.items()))
             + f"; {sum(slot.starts for slot in slots)} processes started, {load.rolled_back} transactions rolled back, "
-            f"{load.failed} failed"
+            f"{load.failed} failed, looked {watch.looks} times"
         )  # fmt: skip
         with psycopg.connect(running.postgres.url(), autocommit=True) as connection:
-            verdict = judge(connection, sum(slot.refusals() for slot in slots))
+            verdict = judge(connection, sum(slot.refusals() for slot in slots), watch.found)
         if not verdict.ok:
             say(f"the workers' logs are in {_keep(slots)}")
         return verdict

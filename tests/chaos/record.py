@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ CREATE TABLE arena_runs (
   kind text NOT NULL, key text NOT NULL, saw bigint NOT NULL,
   entered_at timestamptz NOT NULL, left_at timestamptz NOT NULL,
   pid integer NOT NULL, lease text, epoch bigint);
+CREATE INDEX ON arena_runs (kind, key, saw);
 CREATE TABLE arena_leases (
   name text NOT NULL, epoch bigint NOT NULL, holder text, former text, at timestamptz NOT NULL);
 
@@ -116,8 +118,8 @@ class Verdict:
         ]
 
 
-def judge(connection: Any, fence_rejections: int) -> Verdict:
-    """Ask every question."""
+def judge(connection: Any, fence_rejections: int, lost_meanwhile: Collection[Any] = ()) -> Verdict:
+    """Ask every question; what was lost for a while before counts as well as what is lost in the end."""
 
     def ask(sql: str) -> list[Any]:
         return list(connection.execute(sql).fetchall())
@@ -129,7 +131,7 @@ def judge(connection: Any, fence_rejections: int) -> Verdict:
         leases_taken=taken,
         takeovers=takeovers,
         fence_rejections=fence_rejections,
-        lost=ask(LOST),
+        lost=sorted({*lost_meanwhile, *ask(LOST)}),
         overlapping=[*ask(MISSED_VISITS), *ask(OVERLAPS)],
         losers=ask(LOSERS),
         left=ask(LEFT_QUEUED)[0][0],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -120,9 +121,15 @@ def test_a_write_outside_the_fence_is_still_refused(worker: Worker) -> None:
 
 def test_a_fenced_transaction_bounds_itself(worker: Worker, pooled_url: str) -> None:
     enqueue("plant.holds", "1")
-    eventually(
-        lambda: ask("SELECT 1 FROM pg_stat_activity WHERE state = 'idle in transaction' AND query LIKE '%%INSERT%%'")
+    # One message begins the transaction, bounds it and fences it; nothing else has been asked of it while it holds.
+    [(begun,)] = eventually(
+        lambda: ask(
+            "SELECT query FROM pg_stat_activity WHERE datname = current_database() "
+            "AND state = 'idle in transaction' AND query LIKE 'BEGIN READ WRITE;%%'"
+        )
     )
+    bounded = set(re.findall(r'SET LOCAL "(\w+)" = ', begun))
+    assert bounded == {"idle_in_transaction_session_timeout", "lock_timeout", "statement_timeout"}
     eventually(lambda: not queued("plant.holds"))
 
 
