@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest import mock
 
@@ -20,7 +20,7 @@ from benchmarks.harness import Contest, Figure, Group
 from benchmarks.peers import cedar
 from benchmarks.wsgi_client import Caller
 from better_compute import Decision, Principal, Resource, compute
-from better_compute.envelope import call as envelope
+from better_compute.envelope import admission, early
 from better_compute.store import transaction
 from compute_modules.iam import lifecycle
 from compute_modules.iam.authorizer import Grants
@@ -236,6 +236,15 @@ def lists() -> list[Figure]:
     return [Figure("iam: listAllowed of 1,000 resources", contest, None, "<= 50 ms")]
 
 
+@contextmanager
+def judging(authorizer: Any) -> Iterator[None]:
+    """Have calls judged by ``authorizer``: by what it has read with the first statement, and what it decides."""
+    with ExitStack() as stack:
+        for module in (early, admission):
+            stack.enter_context(mock.patch.object(module, "authorizer", return_value=authorizer))
+        yield
+
+
 def calls(full: bool) -> list[Figure]:
     """A query method judged by grants, beside the same call with an authorizer that judges nothing."""
     secret = compute.api.tokens.create(
@@ -247,7 +256,7 @@ def calls(full: bool) -> list[Figure]:
 
     def judged_by(authorizer: Any) -> Callable[[], float]:
         def measure() -> float:
-            with mock.patch.object(envelope, "authorizer", return_value=authorizer):
+            with judging(authorizer):
                 caller.median_us("/api/compute/plugins/acme/widgets/count", body, 20)
                 return caller.median_us("/api/compute/plugins/acme/widgets/count", body, count)
 
@@ -278,7 +287,7 @@ def teardowns(full: bool) -> list[Figure]:
 
     def p99() -> float:
         spent: list[float] = []
-        with mock.patch.object(envelope, "authorizer", return_value=operator):
+        with judging(operator):
             while len(spent) < CALLS * 4:
                 began = time.perf_counter_ns()
                 caller.post("/api/compute/plugins/acme/widgets/count", next(body))
