@@ -116,6 +116,7 @@ class Membership:
             ttl_ms=self.settings.ttl_ms,
             connections=self.connections,
             kinds=[*self.reconcilers, *([SHARED] if self.sharded else []), *declared(self.reconcilers.values())],
+            pooled=self.settings.pooled,
         )
         leases.ensure(cursor, self.lease_names())
         # Only now: a registration that was half done or not answered is begun again, and its row ends by itself.

@@ -11,6 +11,7 @@ import psycopg
 import pytest
 from django.db import connection
 
+from better_compute import conf
 from better_compute.contract.contexts import LeaseInfo, ReconcileContext
 from better_compute.contract.errors import LeaseLost
 from better_compute.contract.outcomes import DONE, Outcome
@@ -145,3 +146,18 @@ def test_a_registration_that_was_not_answered_is_begun_again(cursor: Any, monkey
     assert member.id == ""
     member.join(cursor)
     assert member.take(cursor, [LEASE]) == {LEASE: 1}
+
+
+@pytest.mark.parametrize(("pooled", "named"), [(True, False), (False, True)])
+def test_a_member_behind_a_pooler_names_no_backend_from_its_first_row_on(
+    cursor: Any, pooled: bool, named: bool
+) -> None:
+    """The backend is the pooler's: were it gone, others would take the member for dead."""
+    settings = replace(conf.current().worker, pooled=pooled)
+    member = Membership("controllers", {"t.kept": Kept()}, settings=settings)
+    found = []
+    for act in (member.join, member.renew):
+        act(cursor)
+        cursor.execute("SELECT backend_pid IS NOT NULL FROM compute_workers WHERE id = %s", [member.id])
+        found.append(cursor.fetchone()[0])
+    assert found == [named, named]
