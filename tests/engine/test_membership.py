@@ -10,6 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 from django.db import connection
+from msgspec import structs
 
 from better_compute import conf
 from better_compute.contract.contexts import LeaseInfo, ReconcileContext
@@ -153,7 +154,7 @@ def test_a_member_behind_a_pooler_names_no_backend_from_its_first_row_on(
     cursor: Any, pooled: bool, named: bool
 ) -> None:
     """The backend is the pooler's: were it gone, others would take the member for dead."""
-    settings = replace(conf.current().worker, pooled=pooled)
+    settings = structs.replace(conf.current().worker, pooled=pooled)
     member = Membership("controllers", {"t.kept": Kept()}, settings=settings)
     found = []
     for act in (member.join, member.renew):
