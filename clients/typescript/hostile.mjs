@@ -28,7 +28,7 @@ const byId = (item) => item.id;
 const programs = {
   call: () => tell(() => transport.call("a.b", {}, true)),
   // An abort ends the wait before another attempt.
-  abort: () => tell(() => transport.call("a.b", {}, true, { signal: AbortSignal.timeout(300) })),
+  abort: () => tell(() => transport.call("a.b", {}, true, { signal: AbortSignal.timeout(3_000) })),
   get: () => shown(new Watch(transport, "a.get", {}, undefined, fast), 3),
   list: () => shown(new Watch(transport, "a.list", { kind: "k" }, byId, fast), 7),
   resume: async () => {
