@@ -219,10 +219,10 @@ def hold(seconds: float, seed: int, *, workers: int, rule: str, say: Callable[[s
         print(
             "mishaps: " + ", ".join(f"{count} x {what}" for what, count in sorted(chaos.done.items()))
             + f"; {sum(slot.starts for slot in slots)} processes started, {load.rolled_back} transactions rolled back, "
-            f"{load.failed} failed, looked {watch.looks} times"
+            f"{load.failed} failed"
         )  # fmt: skip
         with psycopg.connect(running.postgres.url(), autocommit=True) as connection:
-            verdict = judge(connection, sum(slot.refusals() for slot in slots), watch.found)
+            verdict = judge(connection, sum(slot.refusals() for slot in slots), watch)
         if not verdict.ok:
             say(f"the workers' logs are in {_keep(slots)}")
         return verdict

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
+
+from tests.chaos.watch import Watch
 
 TABLES = """
 CREATE TABLE arena_wants (kind text, key text, want bigint NOT NULL DEFAULT 0, PRIMARY KEY (kind, key));
@@ -93,6 +94,8 @@ class Verdict:
     leases_taken: int
     takeovers: int
     fence_rejections: int
+    #: How often it was looked whether a wake-up is lost at that moment.
+    looks: int
     lost: list[Any]
     overlapping: list[Any]
     losers: list[Any]
@@ -100,8 +103,8 @@ class Verdict:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing was found and something was done."""
-        return not (self.lost or self.overlapping or self.losers or self.left) and self.runs > 0
+        """Whether nothing was found, and something was done and looked at."""
+        return not (self.lost or self.overlapping or self.losers or self.left) and self.runs > 0 and self.looks > 0
 
     def lines(self) -> list[str]:
         """The report."""
@@ -113,12 +116,12 @@ class Verdict:
         return [
             *found,
             f"enqueues={self.enqueues} runs={self.runs} leases_taken={self.leases_taken} "
-            f"takeovers={self.takeovers} fence_rejections={self.fence_rejections}",
+            f"takeovers={self.takeovers} fence_rejections={self.fence_rejections} looks={self.looks}",
             f"lost={len(self.lost)} overlapping={len(self.overlapping)} losers={len(self.losers)} left={self.left}",
         ]
 
 
-def judge(connection: Any, fence_rejections: int, lost_meanwhile: Collection[Any] = ()) -> Verdict:
+def judge(connection: Any, fence_rejections: int, watch: Watch) -> Verdict:
     """Ask every question; what was lost for a while before counts as well as what is lost in the end."""
 
     def ask(sql: str) -> list[Any]:
@@ -131,7 +134,8 @@ def judge(connection: Any, fence_rejections: int, lost_meanwhile: Collection[Any
         leases_taken=taken,
         takeovers=takeovers,
         fence_rejections=fence_rejections,
-        lost=sorted({*lost_meanwhile, *ask(LOST)}),
+        looks=watch.looks,
+        lost=sorted({*watch.found, *ask(LOST)}),
         overlapping=[*ask(MISSED_VISITS), *ask(OVERLAPS)],
         losers=ask(LOSERS),
         left=ask(LEFT_QUEUED)[0][0],

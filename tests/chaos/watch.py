@@ -53,6 +53,6 @@ class Watch:
                     while not self._stopping.wait(LOOK_SECONDS):
                         self.found.update(connection.execute(LOST_NOW).fetchall())
                         self.looks += 1
-            except psycopg.Error:
+            except psycopg.OperationalError:
                 # The database is being restarted, or this connection was cut like any other.
                 continue
