@@ -50,13 +50,13 @@ def test_a_burst_is_a_handful_of_messages(coalescer: Coalescer, sent: list[set[t
 
 def test_a_sender_that_blocks_does_not_block_who_commits() -> None:
     released = Event()
-    coalescer = Coalescer("test", lambda pairs: released.wait(5) and None)
+    coalescer = Coalescer("test", lambda pairs: released.wait(30) and None)
     try:
         coalescer.note("k", 1)
         began = time.monotonic()
         for _ in range(1_000):
             coalescer.note("k", 2)
-        assert time.monotonic() - began < 0.5
+        assert time.monotonic() - began < 15
     finally:
         released.set()
         coalescer.rest()
@@ -160,6 +160,6 @@ def test_a_dead_or_silent_broker_does_not_slow_a_commit(broker: str) -> None:
         for number in range(50):
             with transaction.transaction():
                 transaction.enqueue([WorkRow("t.k", f"k{number}", -1)])
-        assert (time.monotonic() - began) / 50 < 0.1
+        assert (time.monotonic() - began) / 50 < 0.5
     finally:
         stop()

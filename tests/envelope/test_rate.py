@@ -120,7 +120,7 @@ def test_a_store_that_is_gone_limits_nothing_and_is_left_alone(
         assert "RateLimit-Limit" not in answers[0]
         begun = time.monotonic()
         assert [rate.take(Principal(id="x", kind="token")) for _ in range(1_000)] == [None] * 1_000
-        assert time.monotonic() - begun < 1
+        assert time.monotonic() - begun < 1_000 * rate.STORE_TIMEOUT_S / 5
 
 
 def test_calls_at_once_wait_for_a_black_hole_once_and_never_again(black_hole: int) -> None:
