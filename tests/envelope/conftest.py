@@ -63,9 +63,10 @@ def make_user(name: str, *actions: str, **fields: Any) -> Any:
 
     create_permissions()
     user = get_user_model().objects.create_user(name, **fields)
-    for action in actions:
-        codename = action.removeprefix("compute:")
-        user.user_permissions.add(Permission.objects.get(content_type__app_label="compute", codename=codename))
+    named = {action.removeprefix("compute:") for action in actions}
+    permissions = Permission.objects.filter(content_type__app_label="compute", codename__in=named)
+    assert {each.codename for each in permissions} == named
+    user.user_permissions.add(*permissions)
     return user
 
 
