@@ -1,8 +1,11 @@
-// Calls and watches a server that answers by a script, and prints what came of it. Argument: the server's URL.
+// Calls and watches a server that answers by a script, and prints what came of it. Arguments: the server's URL, what to
+// do, and how long one attempt may take in milliseconds. Nothing is ended by a time that a busy machine may need for
+// the step before it.
 import { ApiError, BadAnswer, ConnectionLost, Transport, Watch } from "./build/client.js";
 
-const [baseUrl, what] = process.argv.slice(2);
-const transport = new Transport({ baseUrl, token: "secret", retries: 1, timeoutMs: 1000, mostAnswerBytes: 100_000 });
+const [baseUrl, what, timeoutMs = "120000"] = process.argv.slice(2);
+const settings = { baseUrl, token: "secret", retries: 1, timeoutMs: Number(timeoutMs), mostAnswerBytes: 100_000 };
+const transport = new Transport(settings);
 
 async function tell(work) {
   try {
@@ -27,8 +30,24 @@ const fast = { everyMs: 5, atMostMs: 10 };
 const byId = (item) => item.id;
 const programs = {
   call: () => tell(() => transport.call("a.b", {}, true)),
-  // An abort ends the wait before another attempt.
-  abort: () => tell(() => transport.call("a.b", {}, true, { signal: AbortSignal.timeout(3_000) })),
+  // Any attempt may take too long; what counts is that the next ones are made.
+  patient: () => tell(() => new Transport({ ...settings, retries: 50 }).call("a.b", {}, true)),
+  // An abort after the first answer ends the wait before another attempt, long before that would be made.
+  abort: async () => {
+    const abort = new AbortController();
+    let late;
+    const fetchOnce = async (...request) => {
+      const response = await fetch(...request);
+      setTimeout(() => abort.abort(), 100);
+      return response;
+    };
+    const call = tell(() => new Transport({ ...settings, fetch: fetchOnce }).call("a.b", {}, true, { signal: abort.signal }));
+    // Timers of one process fire in their order, however late.
+    const waited = new Promise((resolve) => (late = setTimeout(() => resolve({ error: "still waiting" }), 15_000)));
+    const met = await Promise.race([call, waited]);
+    clearTimeout(late);
+    return met;
+  },
   get: () => shown(new Watch(transport, "a.get", {}, undefined, fast), 3),
   list: () => shown(new Watch(transport, "a.list", { kind: "k" }, byId, fast), 7),
   resume: async () => {
@@ -50,8 +69,11 @@ const programs = {
     return found;
   },
   cancel: () => {
-    const signal = AbortSignal.timeout(300);
-    return tell(() => shown(new Watch(transport, "a.get", {}, undefined, { everyMs: 60_000, atMostMs: 60_000 }, { signal }), 5));
+    const abort = new AbortController();
+    const watch = new Watch(transport, "a.get", {}, undefined, { everyMs: 60_000, atMostMs: 60_000 }, { signal: abort.signal });
+    return tell(async () => {
+      for await (const each of watch) setTimeout(() => abort.abort(new Error(`cancelled after ${each.state}`)), 50);
+    });
   },
   patience: () => tell(() => shown(new Watch(transport, "a.get", {}, undefined, { ...fast, patienceMs: 500 }), 5)),
 };

@@ -29,6 +29,8 @@ class Server:
         self.script: list[Scripted] = []
         self.seen: list[dict[str, str]] = []
         self.bodies: list[bytes] = []
+        #: Seconds before each answer, as on a machine that has something else to do.
+        self.stall_s = 0.0
         #: Is set when the test is over, so that a drip ends.
         self.over = threading.Event()
         server = self
@@ -40,6 +42,7 @@ class Server:
                 server.bodies.append(self.rfile.read(int(self.headers["Content-Length"])))
                 server.seen.append(dict(self.headers))
                 status, headers, body = server.script.pop(0)
+                server.over.wait(server.stall_s)
                 if status == 0:
                     self.close_connection = True
                     return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,13 @@ def server() -> Iterator[Server]:
     made = Server()
     yield made
     made.stop()
+
+
+def keys(server: Server) -> list[str]:
+    """The Idempotency-Key of each request."""
+    return [
+        next(value for name, value in headers.items() if name.lower() == "idempotency-key") for headers in server.seen
+    ]
 
 
 @pytest.mark.parametrize(
@@ -53,18 +59,31 @@ def test_what_is_no_answer_of_ours_is_refused_at_once(server: Server, built: Pat
         (0, {}, None),
         (502, {}, b"<html>bad gateway</html>"),
         problem("STORAGE_BUSY", 503),
+        (504, {}, b""),
         (200, {"Content-Length": "100"}, b'{"done": true}'),
-        (200, {}, drip(endless(HEAD, b"X"), 0.05)),
     ],
-    ids=["lost", "gateway", "busy", "cut", "drip"],
+    ids=["lost", "gateway", "busy", "late", "cut"],
 )
 def test_what_passes_is_tried_again_under_the_same_key(server: Server, built: Path, first: Scripted) -> None:
     server.script = [first, OK]
     assert node(built, "hostile.mjs", server.url, "call") == {"answer": {"done": True}}
-    first_key, second_key = (
-        next(value for name, value in headers.items() if name.lower() == "idempotency-key") for headers in server.seen
-    )
+    first_key, second_key = keys(server)
     assert first_key == second_key
+
+
+def test_an_answer_that_drips_is_given_up_and_asked_for_again(server: Server, built: Path) -> None:
+    # On a machine that stalls, later attempts may take too long as well.
+    server.script = [(200, {}, drip(endless(HEAD, b"X"), 0.05)), *[OK] * 60]
+    assert node(built, "hostile.mjs", server.url, "patient", "1000") == {"answer": {"done": True}}
+    assert len(server.seen) >= 2
+    assert len(set(keys(server))) == 1
+
+
+def test_a_machine_that_stalls_is_waited_for(server: Server, built: Path) -> None:
+    server.stall_s = 1.5
+    server.script = [(502, {}, b"<html>bad gateway</html>"), OK]
+    assert node(built, "hostile.mjs", server.url, "call") == {"answer": {"done": True}}
+    assert len(server.seen) == 2
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
@@ -80,10 +99,8 @@ def test_a_redirect_takes_the_token_nowhere(server: Server, built: Path, status:
 
 def test_an_abort_ends_the_wait_for_another_attempt(server: Server, built: Path) -> None:
     server.script = [(503, {"Retry-After": "20"}, {"code": "STORAGE_BUSY"}), OK]
-    began = time.monotonic()
     met = node(built, "hostile.mjs", server.url, "abort")
-    assert met["error"] == "TimeoutError"
-    assert time.monotonic() - began < 15
+    assert met["error"] == "AbortError"
     assert len(server.seen) == 1
 
 
@@ -117,6 +134,6 @@ def test_a_watch_shows_what_changes(server: Server, built: Path, what: str, scri
 
 def test_a_watch_that_is_aborted_throws_and_one_out_of_patience_too(server: Server, built: Path) -> None:
     server.script = [(200, {}, {"state": "new"})]
-    assert node(built, "hostile.mjs", server.url, "cancel")["error"] == "TimeoutError"
+    assert node(built, "hostile.mjs", server.url, "cancel")["told"] == "cancelled after new"
     server.script = [(0, {}, None)] * 200
     assert node(built, "hostile.mjs", server.url, "patience")["error"] == "ConnectionLost"
