@@ -38,6 +38,8 @@ def _hold(place: Place, project: plan.Project, port: int, once: str | None) -> i
     supervisor = Supervisor(place)
     for name in place.end_leftovers():
         supervisor.say(f"stopped {name}, which a start that crashed had left running")
+    # Of a start that crashed: until this one is ready, commands are told to wait.
+    (place.directory / running.ENVIRONMENT_FILE).unlink(missing_ok=True)
     laid_out = plan.make(project, place, port, supervisor.say)
     with _stopping_on_signals(supervisor):
         try:
