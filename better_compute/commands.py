@@ -5,23 +5,24 @@ from __future__ import annotations
 import argparse
 import getpass
 import sys
-from dataclasses import dataclass
-from difflib import get_close_matches
-from typing import Any
+from typing import Any, Final
 
 import msgspec
+from django.db import DatabaseError
 
 from better_compute import registry
-from better_compute.client import shell, waiting
-from better_compute.client.errors import Problem
+from better_compute.client import calling, shell
+from better_compute.client.errors import error_of
 from better_compute.client.options import Options
 from better_compute.contract.commands import CliCommand
 from better_compute.contract.contexts import ModuleContext
-from better_compute.contract.errors import ComputeError
-from better_compute.contract.methods import MethodSpec
+from better_compute.contract.errors import ComputeError, ErrorCode
 from better_compute.contract.principals import Principal
 from better_compute.engine import pausing
-from better_compute.envelope import act, call, problem
+from better_compute.envelope import act, call, openapi, problem
+
+#: SQLSTATEs of a table, a column or a function that is not there: a module's migrations wait.
+NOT_MIGRATED: Final = frozenset({"42P01", "42703", "42883"})
 
 
 def _scope(parser: argparse.ArgumentParser) -> None:
@@ -73,68 +74,44 @@ def _paused(ctx: ModuleContext, options: argparse.Namespace) -> int:
 
 
 def _call_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("method", help="dotted name, as `manage.py authz_matrix` shows it")
-    parser.add_argument("input", nargs="*", default=[], metavar="name=text|name:=json", help="the method's input")
-    parser.add_argument("--json", action="store_true", help="answer as JSON instead of a table")
-    parser.add_argument("--dry-run", action="store_true", help="make every check and keep nothing")
-    parser.add_argument("--idempotency-key", help="repeat a call under this key safely")
-    waiting.arguments(parser)
+    parser.epilog = shell.EXIT_CODES
+    calling.arguments(parser)
 
 
-@dataclass(frozen=True, slots=True)
 class _InProcess:
-    """Makes calls of one method as whoever is at the shell."""
-
-    spec: MethodSpec
+    """Makes calls in this process as whoever is at the shell."""
 
     def call(self, method: str, input: Any, answer: Any = Any, *, mutation: bool = True, options: Options) -> Any:
-        """Call it, and return the answer as a client would read it."""
-        made = call.call(
-            self.spec,
-            _at_the_shell(),
-            input,
-            request_id=options.request_id,
-            idempotency_key=options.idempotency_key,
-            dry_run=options.dry_run,
-        )
+        """Call it, and return the answer as a client would read it; a refusal is what a client raises."""
+        request_id = options.request_id or act.new_request_id()
+        spec = registry.current().methods.get(method.replace(".", "/"))
+        try:
+            if spec is None:
+                raise ComputeError(ErrorCode.NOT_FOUND, f"No hosted module offers the method {method!r}.")
+            made = call.call(
+                spec,
+                _at_the_shell(),
+                input,
+                request_id=request_id,
+                idempotency_key=options.idempotency_key,
+                dry_run=options.dry_run,
+            )
+        except ComputeError as error:
+            if isinstance(error.__cause__, DatabaseError) and problem.sql_state(error.__cause__) in NOT_MIGRATED:
+                raise error.__cause__ from error.__cause__.__cause__
+            raise error_of(error.status, problem.encode(error, request_id), error.retry_after) from error
         return msgspec.json.decode(msgspec.json.encode(made))
+
+    def document(self) -> Any:
+        """What the server would answer."""
+        return msgspec.json.decode(openapi.encode())
 
 
 def _call(ctx: ModuleContext, options: argparse.Namespace) -> int:
-    spec = registry.current().methods.get(options.method.replace(".", "/"))
-    if spec is None:
-        near = get_close_matches(options.method, [each.dotted for each in registry.current().methods.values()], n=3)
-        hint = f"Did you mean {' or '.join(near)}?" if near else "`manage.py authz_matrix` lists them."
-        sys.stderr.write(f"No hosted module offers the method {options.method!r}. {hint}\n")
-        return shell.USAGE
-    request_id = act.new_request_id()
-    asked = Options(idempotency_key=options.idempotency_key, dry_run=options.dry_run, request_id=request_id)
-    asker = _InProcess(spec)
-    try:
-        input = shell.arguments(options.input)
-        if waiting.wanted(options):
-            return waiting.run(
-                asker,
-                input,
-                options,
-                mutation=spec.kind == "mutation",
-                listed={"items", "next_cursor"} <= {field.name for field in msgspec.structs.fields(spec.output_type)},
-                asked=asked,
-            )
-        plain = asker.call(options.method, input, options=asked)
-    except shell.Misused as error:
-        sys.stderr.write(f"{error}\n")
-        return shell.USAGE
-    except ValueError as error:
-        # What a watch cannot tell apart.
-        sys.stderr.write(f"{error}\n".replace("`identify`", "--key"))
-        return shell.USAGE
-    except ComputeError as error:
-        refused = msgspec.convert(problem.document(error, request_id), Problem)
-        sys.stderr.write(f"{shell.refusal(refused)}\n")
-        return shell.REFUSED
-    sys.stdout.write((shell.as_json(plain) if options.json else shell.as_table(plain)) + "\n")
-    return shell.DONE
+    if not options.list and options.method is not None:
+        # Read first, as above.
+        pausing.paused()
+    return calling.run(_InProcess(), options, "manage.py compute api")
 
 
 commands = (

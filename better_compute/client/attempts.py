@@ -24,6 +24,19 @@ FIRST_WAIT_S: Final = 0.2
 LONGEST_WAIT_S: Final = 30.0
 
 
+def is_method(name: str) -> bool:
+    """Whether a method might be named so."""
+    return _METHOD.fullmatch(name) is not None
+
+
+def refuse_unsendable(options: Options) -> None:
+    """Raise ValueError for an option that no header carries."""
+    for name in ("idempotency_key", "request_id"):
+        value = getattr(options, name)
+        if value is not None and _HEADER.fullmatch(value) is None:
+            raise ValueError(f"{name} is {value[:80]!r}; use visible ASCII characters, at least one.")
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
     """What every attempt of one call sends."""
@@ -41,12 +54,9 @@ class Call:
         ValueError
             For what is no method's name, since it might name another server, and for an option that no header carries.
         """
-        if _METHOD.fullmatch(method) is None:
+        if not is_method(method):
             raise ValueError(f"{method[:80]!r} is no method's name; write it as group.method.")
-        for name in ("idempotency_key", "request_id"):
-            value = getattr(options, name)
-            if value is not None and _HEADER.fullmatch(value) is None:
-                raise ValueError(f"{name} is {value[:80]!r}; use visible ASCII characters, at least one.")
+        refuse_unsendable(options)
         headers = {
             "Content-Type": "application/json",
             "Accept": "application/json, application/problem+json",

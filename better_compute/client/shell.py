@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from better_compute.client.errors import Problem
 
+#: The exit codes of both shells; docs/how-to/use-a-client.md says the same.
 DONE: Final = 0
 REFUSED: Final = 1
 USAGE: Final = 2
 NO_ANSWER: Final = 3
 NOT_REACHED: Final = 4
 INTERRUPTED: Final = 130
+#: What each means, for the help of both.
+EXIT_CODES: Final = (
+    "Exit codes: 0 done, 1 refused, 2 the question was wrong, 3 no answer, 4 what was waited for did not come, "
+    "130 interrupted."
+)
 
-#: Widest column of a table, in characters.
-WIDEST: Final = 60
+#: Narrowest column of a table on a terminal, in characters; rows that need narrower ones are shown line by line.
+NARROWEST: Final = 8
 
 
 class Misused(Exception):
@@ -38,7 +46,7 @@ def arguments(pairs: Sequence[str]) -> dict[str, Any]:
             try:
                 value = msgspec.json.decode(text)
             except msgspec.DecodeError as error:
-                raise Misused(f"What {name}:= is given is not JSON: {error}.") from None
+                raise Misused(f"What {name}:= is given is not JSON: {error}. Text is written {name}=...") from None
         _put(input, name.split("."), value, pair)
     return input
 
@@ -59,20 +67,32 @@ def as_json(answer: Any) -> str:
     return printable(msgspec.json.format(msgspec.json.encode(answer), indent=2).decode())
 
 
-def as_table(answer: Any) -> str:
-    """An answer's list as a table with the rest above it; an answer without one as lines."""
+def columns() -> int | None:
+    """How wide the terminal is that standard output is; None when it is none, so that nothing is cut for a program."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def as_table(answer: Any, width: int | None = None) -> str:
+    """An answer's list as a table with the rest above it; an answer without one as lines.
+
+    With a ``width`` in columns the table fits it: long cells are cut, and where that leaves too little each row is
+    shown line by line.
+    """
     if not isinstance(answer, Mapping):
         return cell(answer)
     lists = [name for name, value in answer.items() if _is_rows(value)]
-    rest = {cell(name): value for name, value in answer.items() if name not in lists and value is not None}
-    parts = []
-    if rest:
-        width = max(len(name) for name in rest)
-        parts.append("\n".join(f"{name.ljust(width)}  {cell(value)}" for name, value in rest.items()))
+    rest = {name: value for name, value in answer.items() if name not in lists and value is not None}
+    parts = [_lines(rest)] if rest else []
     for name in lists:
-        title = f"{name}\n" if len(lists) > 1 else ""
-        parts.append(title + _table(answer[name]))
+        title = f"{cell(name)}\n" if len(lists) > 1 else ""
+        parts.append(title + _table(answer[name], width))
     return "\n\n".join(parts)
+
+
+def _lines(members: Mapping[str, Any]) -> str:
+    shown = {cell(name): cell(value) for name, value in members.items()}
+    longest = max(_width(name) for name in shown)
+    return "\n".join(f"{name}{' ' * (longest - _width(name))}  {value}" for name, value in shown.items())
 
 
 def _is_rows(value: Any) -> bool:
@@ -81,16 +101,29 @@ def _is_rows(value: Any) -> bool:
     )
 
 
-def _table(rows: Sequence[Mapping[str, Any]]) -> str:
+def _table(rows: Sequence[Mapping[str, Any]], width: int | None) -> str:
     if not rows:
         return "none"
     columns = list(dict.fromkeys(name for row in rows for name in row))
-    lines = [
-        [_cut(cell(name)).upper() for name in columns],
-        *[[_cut(cell(row.get(name))) for name in columns] for row in rows],
-    ]
+    if not columns:
+        return "\n".join("-" for _ in rows)
+    lines = [[cell(name).upper() for name in columns], *[[cell(row.get(name)) for name in columns] for row in rows]]
     widths = [max(_width(line[index]) for line in lines) for index in range(len(columns))]
+    if width is not None:
+        most = _widest(widths, width - 2 * (len(columns) - 1))
+        if most < NARROWEST and most < max(widths):
+            return "\n\n".join(_lines({name: row.get(name) for name in columns}) for row in rows)
+        widths = [min(each, most) for each in widths]
+        lines = [[_cut(text, most) for text in line] for line in lines]
     return "\n".join(_line(line, widths) for line in lines)
+
+
+def _widest(widths: Sequence[int], room: int) -> int:
+    """How wide a column may be so that all of them have room together."""
+    most = max(widths)
+    while most > 0 and sum(min(each, most) for each in widths) > room:
+        most -= 1
+    return most
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
@@ -116,8 +149,14 @@ def _steers(character: str) -> bool:
     return character not in "\n\t" and unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= WIDEST else f"{text[: WIDEST - 1]}\u2026"
+def _cut(text: str, most: int) -> str:
+    """The text, or as much of it as has room before an ellipsis, in columns of a terminal."""
+    if _width(text) <= most:
+        return text
+    cut = text[: most - 1]
+    while _width(cut) > most - 1:
+        cut = cut[:-1]
+    return f"{cut}\u2026"
 
 
 def _width(text: str) -> int:
@@ -136,7 +175,8 @@ def refusal(problem: Problem) -> str:
 
 def methods(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """The operations of an OpenAPI document by the methods' dotted names."""
-    return {path.lstrip("/").replace("/", "."): item["post"] for path, item in document["paths"].items()}
+    paths = document.get("paths", {})
+    return {path.lstrip("/").replace("/", "."): item["post"] for path, item in paths.items()}
 
 
 def fields(document: Mapping[str, Any], method: str) -> list[str]:
@@ -166,15 +206,3 @@ def is_list(document: Mapping[str, Any], method: str) -> bool:
     name = str(schema.get("$ref", "")).rpartition("/")[2]
     properties = document["components"]["schemas"].get(name, {}).get("properties", {})
     return "items" in properties and "nextCursor" in properties
-
-
-def completions(document: Mapping[str, Any], words: Sequence[str], options: Iterable[str]) -> list[str]:
-    """What the last of ``words`` may become: a method, one of its fields, or an option."""
-    *before, last = words or [""]
-    if last.startswith("-"):
-        return [each for each in options if each.startswith(last)]
-    method = next((word for word in before if not word.startswith("-")), None)
-    if method is None:
-        return sorted(each for each in methods(document) if each.startswith(last))
-    given = {word.partition("=")[0].rstrip(":") for word in before}
-    return [f"{each}=" for each in fields(document, method) if each.startswith(last) and each not in given]

@@ -24,7 +24,10 @@ _WATCHING: Final = Watching()
 
 
 def _settings(base_url: str, token: str, timeout_s: float) -> dict[str, Any]:
-    url = httpx.URL(base_url)
+    try:
+        url = httpx.URL(base_url)
+    except httpx.InvalidURL as error:
+        raise ValueError(f"The address of an installation is not {base_url[:80]!r}: {error}.") from None
     if url.scheme not in ("http", "https") or not url.host or url.userinfo or url.query or url.fragment:
         shown = url.copy_with(username=None, password=None, query=None, fragment=None) if url.host else base_url[:80]
         raise ValueError(f"The address of an installation is not {str(shown)!r}; give https://host/path and no more.")

@@ -13,6 +13,7 @@ import msgspec
 from better_compute.client import shell
 from better_compute.client.options import Options
 from better_compute.client.progress import Progress
+from better_compute.client.shapes import Shape
 from better_compute.client.shell import Misused
 from better_compute.client.watch import Asker, Watch
 from better_compute.client.watching import Change, Watching
@@ -47,21 +48,25 @@ def wanted(options: argparse.Namespace) -> bool:
 
 
 def run(
-    asker: Asker, input: Mapping[str, Any], given: argparse.Namespace, *, mutation: bool, listed: bool, asked: Options
+    asker: Asker, input: Mapping[str, Any], given: argparse.Namespace, *, document: Mapping[str, Any], asked: Options
 ) -> int:
-    """Wait or watch, and return the exit code."""
-    if mutation:
+    """Wait or watch, and return the exit code; ``document`` is the OpenAPI document, which has the method."""
+    if shell.is_mutation(document, given.method):
         raise Misused(f"{given.method} changes something; --wait and --watch are for what only looks.")
     every = seconds("--every", given.every)
     watching = Watching(every_s=every, at_most_s=max(every, AT_MOST_S))
+    answer = Shape.of_answer(document, given.method)
     if given.watch:
-        identify = _identify(given.key) if listed else None
+        listed = shell.is_list(document, given.method)
+        if given.key and not listed:
+            raise Misused(f"{given.method} answers no list; --key tells the items of one apart.")
+        identify = _identify(given.key, answer.at("items").items()) if listed else None
         watch: Watch[Any] = Watch(
             asker, given.method, input, listed=listed, identify=identify, watching=watching, options=asked
         )
         return _watch(watch, as_json=given.json)
     watch = Watch(asker, given.method, input, watching=watching, options=asked)
-    return _wait(watch, given)
+    return _wait(watch, given, answer)
 
 
 def _watch(watch: Watch[Any], *, as_json: bool) -> int:
@@ -91,11 +96,14 @@ def _told(shown: Any) -> str:
     return " ".join([_SIGNS[shown.kind], shell.cell(shown.id), *told])
 
 
-def _wait(watch: Watch[Any], given: argparse.Namespace) -> int:
+def _wait(watch: Watch[Any], given: argparse.Namespace, shape: Shape) -> int:
     reached = [Condition.of(each) for each in given.wait]
     failed = [Condition.of(each) for each in given.unless or ()]
-    share = _share(given.progress)
     timeout_s = None if given.timeout is None else seconds("--timeout", given.timeout)
+    share = _share(given.progress, shape)
+    # What the answer never says would be waited for in vain.
+    for condition in (*reached, *failed):
+        condition.refuse_unless_possible(shape)
     names = [condition.name for condition in (*reached, *failed)]
 
     def ends(answer: Any) -> bool:
@@ -142,6 +150,14 @@ class Condition:
         except msgspec.DecodeError as error:
             raise Misused(f"What {name}:= is given is not JSON: {error}.") from None
 
+    def refuse_unless_possible(self, answer: Shape) -> None:
+        """Raise Misused where no answer of this shape has the member, or has it so."""
+        found = answer.at(self.name)
+        if self.exactly:
+            found.refuse_value(self.name, self.value)
+        else:
+            found.refuse_text(self.name, self.value)
+
     def holds(self, answer: Any) -> bool:
         """Whether the answer is so."""
         found = member(answer, self.name)
@@ -155,12 +171,16 @@ def member(answer: Any, path: str) -> Any:
     return answer
 
 
-def _share(names: str | None) -> Callable[[Any], float | None]:
+def _share(names: str | None, answer: Shape) -> Callable[[Any], float | None]:
     if names is None:
         return lambda _: None
     done_name, sign, total_name = names.partition("/")
     if not (sign and done_name and total_name):
         raise Misused(f"--progress {names!r} does not name two members, done/total.")
+    for name in (done_name, total_name):
+        types = answer.at(name).types()
+        if types and not {"integer", "number"} & set(types):
+            raise Misused(f"--progress needs numbers, and {name} is none.")
 
     def share(answer: Any) -> float | None:
         done, total = member(answer, done_name), member(answer, total_name)
@@ -171,10 +191,12 @@ def _share(names: str | None) -> Callable[[Any], float | None]:
     return share
 
 
-def _identify(key: str | None) -> Callable[[Any], str] | None:
+def _identify(key: str | None, item: Shape) -> Callable[[Any], str] | None:
     if key is None:
         return None
     names: Sequence[str] = key.split(",")
+    for name in names:
+        item.at(name, "An item")
 
     def identify(item: Any) -> str:
         return "/".join(shell.cell(member(item, name)) for name in names)

@@ -7,10 +7,12 @@ from contextlib import contextmanager
 from typing import Final
 
 import psycopg
+from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import CommandError
 from django.db import DatabaseError, InterfaceError
 
 from better_compute.contract.errors import ComputeError
+from better_compute.devtools import running
 from better_compute.store.failures import describe_failure
 
 #: Exit code of a command that could not begin, as argparse has it.
@@ -18,6 +20,7 @@ REFUSED: Final = 2
 
 _MIGRATE: Final = "Run `manage.py compute_migrate` as the owner role."
 _CONNECT: Final = "Start PostgreSQL, or correct DATABASES in the settings."
+_CONFIGURE: Final = "Correct the settings; a variable of the environment that they read may be empty."
 #: SQLSTATE, or its class, of what an operator can mend; any other error of the database is a defect.
 _MENDS: Final = {
     "42P01": _MIGRATE,
@@ -34,11 +37,11 @@ _MENDS: Final = {
 
 
 @contextmanager
-def told() -> Iterator[None]:
+def told(*, away: int = REFUSED) -> Iterator[None]:
     """Let a command end with what was refused and its mend instead of a traceback; also a decorator of ``handle``.
 
     Of the database's errors those are told that the operator can mend: a table that is not there yet, a server that
-    does not answer.
+    does not answer. ``away`` is the exit code of those.
     """
     try:
         yield
@@ -49,7 +52,12 @@ def told() -> Iterator[None]:
         mend = _mend(failure)
         if mend is None:
             raise
-        raise CommandError(f"{describe_failure(failure)}. {mend}", returncode=REFUSED) from failure
+        if mend is _CONNECT and running.starting is not None:
+            mend = f"{running.starting}."
+        raise CommandError(f"{describe_failure(failure)}. {mend}", returncode=away) from failure
+    except ImproperlyConfigured as failure:
+        said = " ".join(str(failure).split()).rstrip(".")
+        raise CommandError(f"{said}. {_CONFIGURE}", returncode=REFUSED) from failure
 
 
 def _mend(failure: BaseException) -> str | None:

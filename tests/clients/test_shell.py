@@ -67,15 +67,10 @@ class TestOverHttp:
 
     def test_a_refusal_says_where_and_how_to_mend(self, run: Any) -> None:
         code, out, err = run("plugins.acme.widgets.poke", "tenantId=t1", "widgetId=NO", "--request-id", "r1")
-        assert (code, out) == (1, "")
+        assert (code, out) == (shell.USAGE, "")
         assert err.startswith("INVALID_INPUT: ")
         assert "  at /widgetId: " in err
         assert err.endswith("  request r1\n")
-
-    def test_an_unknown_method_has_neighbours(self, run: Any) -> None:
-        code, _, err = run("plugins.acme.widgets.pock")
-        assert code == 1
-        assert "Did you mean plugins.acme.widgets.poke" in err
 
     def test_a_dry_run_keeps_nothing(self, run: Any) -> None:
         assert run("plugins.acme.widgets.poke", "tenantId=t1", "widgetId=w1", "--dry-run")[0] == 0
@@ -102,6 +97,14 @@ class TestOverHttp:
         assert run("--complete", "--", "work.requeue", "kind=a", "k")[1].split() == ["key="]
         assert run("--complete", "--", "work.requeue", "--dry")[1].split() == ["--dry-run"]
 
+    def test_completion_knows_what_follows_an_option(self, run: Any, running: Running, monkeypatch: Any) -> None:
+        assert run("--complete", "--", "--request-id", "r1", "work.requeue", "ki")[1].split() == ["kind="]
+        assert run("--complete", "--", "tenants.get", "--wait", "st")[1].split() == ["state="]
+        assert run("--complete", "--", "--completion", "")[1].split() == ["bash", "fish", "zsh"]
+        assert run("--complete", "--", "work.list", "--timeout", "")[1] == ""
+        monkeypatch.delenv(cli.URL)
+        assert run("--complete", "--", "--url", running.url, "work.req")[1].split() == ["work.requeue"]
+
     def test_a_token_from_a_file(self, run: Any, running: Running, tmp_path: Path, monkeypatch: Any) -> None:
         monkeypatch.delenv(cli.TOKEN)
         (tmp_path / "token").write_text(f"{running.token}\n")
@@ -110,7 +113,7 @@ class TestOverHttp:
     def test_a_bad_token_is_refused(self, run: Any, monkeypatch: Any) -> None:
         monkeypatch.setenv(cli.TOKEN, "nonsense")
         code, _, err = run("system.version")
-        assert (code, err.partition(":")[0]) == (1, "UNAUTHENTICATED")
+        assert (code, err.partition(":")[0]) == (shell.USAGE, "UNAUTHENTICATED")
 
     def test_the_shells_complete_with_it(self, run: Any, running: Running, tmp_path: Path) -> None:
         program = tmp_path / "better-compute"
@@ -147,11 +150,38 @@ class TestUsage:
             ([], "Name a method"),
             (["a.b", "--url", "example.com"], "The installation's address is 'example.com'."),
             (["a.b", "--token-file", "/nowhere"], "The token file cannot be read"),
+            (["a.b", "--url", "http://h:x"], "The address of an installation is not 'http://h:x'"),
+            (["a.b", "--request-id", "a b"], "request_id is 'a b'"),
         ],
     )
     def test_what_is_wrong_is_said(self, arguments: list[str], told: str, capsys: Any) -> None:
         assert cli.main(arguments) == shell.USAGE
         assert told in capsys.readouterr().err
+
+    @pytest.mark.parametrize(
+        ("token", "told"),
+        [
+            ("sesame\n", "character 7 of 7 is a line break, which no token has"),
+            ("ses ame", "character 4 of 7 is a space, which no token has"),
+            ("sésame", "character 2 of 6 is U+00E9, which no token has"),
+            ("sesame\x7f", "character 7 of 7 is U+007F, which no token has"),
+            ("", "There is no token. Set $BETTER_COMPUTE_TOKEN, or give --token-file."),
+        ],
+    )
+    def test_what_can_be_no_token_is_told_without_it(
+        self, token: str, told: str, capsys: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        monkeypatch.setenv(cli.TOKEN, token)
+        assert cli.main(["a.b"]) == shell.USAGE
+        said = capsys.readouterr().err
+        assert told in said
+        assert "ame" not in said
+        (tmp_path / "token").write_bytes(b"\xff\xfe")
+        assert cli.main(["a.b", "--token-file", str(tmp_path / "token")]) == shell.USAGE
+        assert "is no text" in capsys.readouterr().err
+        (tmp_path / "token").write_text("\n")
+        assert cli.main(["a.b", "--token-file", str(tmp_path / "token")]) == shell.USAGE
+        assert "is empty" in capsys.readouterr().err
 
     def test_no_answer_is_an_exit_code_of_its_own(self, capsys: Any, monkeypatch: Any) -> None:
         monkeypatch.setattr("better_compute.client.attempts.FIRST_WAIT_S", 0.001)
@@ -193,15 +223,3 @@ class TestInProcess:
         assert self.run(*poke, capsys=capsys) == (0, "poked  w1\n", "")
         code, _, err = self.run(*poke, capsys=capsys)
         assert (code, err.partition(":")[0]) == (1, "CONFLICT")
-
-    def test_only_the_method_is_required(self, capsys: Any) -> None:
-        code, _, err = self.run(capsys=capsys)
-        assert (code, err.splitlines()[-1].partition("error: ")[2]) == (
-            2,
-            "the following arguments are required: method",
-        )
-
-    def test_an_unknown_method(self, capsys: Any) -> None:
-        code, _, err = self.run("work.lst", capsys=capsys)
-        assert code == 2
-        assert "Did you mean work.list" in err

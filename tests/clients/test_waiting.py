@@ -129,7 +129,7 @@ class TestWait:
 
     def test_a_refusal_ends_it(self, run: Any) -> None:
         code, _, err = run("tenants.get", "tenantId=", "--wait", "state=active")
-        assert (code, err.partition(":")[0]) == (shell.REFUSED, "INVALID_INPUT")
+        assert (code, err.partition(":")[0]) == (shell.USAGE, "INVALID_INPUT")
 
     def test_a_terminal_shows_a_bar_that_is_gone_in_the_end(self, running: Running) -> None:
         reading, writing = pty.openpty()

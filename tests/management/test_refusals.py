@@ -10,6 +10,8 @@ from django.core.management import CommandError, call_command
 from django.db import DataError, IntegrityError, connection
 from django.db.utils import ConnectionHandler
 
+from better_compute.client.shell import NO_ANSWER
+from better_compute.devtools import running
 from better_compute.devtools.ports import free_port
 from better_compute.management.refusals import REFUSED, told
 
@@ -20,6 +22,8 @@ COMMANDS = [
     ("compute", "pause", "--kind", "acme.widgets"),
     ("compute", "resume", "--kind", "acme.widgets"),
     ("compute", "paused"),
+    ("compute", "api", "work.list"),
+    ("compute", "api", "work.pause", "kind=acme.widgets", "reason=trying"),
 ]
 
 
@@ -41,7 +45,8 @@ def test_a_database_that_is_not_migrated_is_named_with_the_command_that_migrates
         r"Run `manage\.py compute_migrate` as the owner role\.",
         str(raised.value),
     )
-    assert raised.value.returncode == REFUSED
+    # The shell's own codes: no installation answers.
+    assert raised.value.returncode == (NO_ANSWER if command[0] == "compute" else REFUSED)
 
 
 @pytest.mark.django_db
@@ -61,6 +66,26 @@ def test_a_server_that_does_not_answer_is_told_with_the_settings_that_name_it() 
     said = str(raised.value)
     assert "Connection refused" in said
     assert said.endswith(". Start PostgreSQL, or correct DATABASES in the settings.")
+    assert "\n" not in said
+
+
+@pytest.mark.django_db
+def test_beside_an_installation_that_is_starting_the_mend_is_to_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "starting", "It is still starting: wait")
+    nobody = {**connection.settings_dict, "HOST": "127.0.0.1", "PORT": str(free_port())}
+    with pytest.raises(CommandError, match=r"\. It is still starting: wait\.$"), told():
+        ConnectionHandler({"default": nobody})["default"].ensure_connection()
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("missing", ["NAME", "ENGINE"])
+def test_settings_that_name_no_database_are_told_in_one_line(missing: str) -> None:
+    nameless = {**connection.settings_dict, missing: ""}
+    with pytest.raises(CommandError) as raised, told():
+        ConnectionHandler({"default": nameless})["default"].ensure_connection()
+    said = str(raised.value)
+    assert said.startswith("settings.DATABASES is improperly configured.")
+    assert said.endswith(". Correct the settings; a variable of the environment that they read may be empty.")
     assert "\n" not in said
 
 

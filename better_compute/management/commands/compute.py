@@ -6,9 +6,10 @@ import argparse
 import sys
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any, Final
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from better_compute import registry
 from better_compute.contract.commands import CliCommand
@@ -19,6 +20,8 @@ from better_compute.registry.order import CORE
 
 _REFUSED: Final = 1
 _USAGE: Final = 2
+#: Exit code where the database does not answer or is not migrated, as of a shell that no installation answers.
+_AWAY: Final = 3
 
 
 class Command(BaseCommand):
@@ -28,6 +31,12 @@ class Command(BaseCommand):
     """
 
     help = "Run a hosted module's command, <module>:<command>; without arguments, list them."
+    _program = "manage.py"
+
+    def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
+        """Remember how the program was called, which the help of a module's command tells."""
+        self._program = Path(prog_name).name or self._program
+        return super().create_parser(prog_name, subcommand, **kwargs)
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """The command, and everything after it for the command itself."""
@@ -35,7 +44,7 @@ class Command(BaseCommand):
         parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its own arguments; --help shows them")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Run the command and exit with its code: 0 done, 1 refused, 2 wrong usage, or what it returned."""
+        """Run the command and exit with what it returned, or 1 refused, 2 wrong usage, 3 no database."""
         try:
             hosted = registry.current()
         except ComputeError as refusal:
@@ -51,11 +60,18 @@ class Command(BaseCommand):
         if code:
             sys.exit(code)
 
-    @told()
+    @told(away=_AWAY)
     def _run(self, name: str, command: CliCommand, hosted: registry.Registry, arguments: Sequence[str]) -> int:
-        parser = argparse.ArgumentParser(prog=f"manage.py compute {name}", description=command.summary)
+        parser = argparse.ArgumentParser(
+            prog=f"{self._program} compute {shown(name)}", description=command.summary, allow_abbrev=False
+        )
         command.arguments(parser)
-        parsed = parser.parse_args(list(arguments))
+        try:
+            # Options may stand between arguments.
+            parsed = parser.parse_intermixed_args(list(arguments))
+        except TypeError:
+            # A parser with commands of its own.
+            parsed = parser.parse_args(list(arguments))
         spec = hosted.module(name.partition(":")[0])
         try:
             return command.run(module_context(spec), parsed) or 0
