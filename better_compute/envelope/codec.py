@@ -15,6 +15,7 @@ import msgspec
 
 from better_compute.contract.errors import ComputeError, ErrorCode, Violation, shown
 from better_compute.contract.methods import SHOWN_ONCE
+from better_compute.envelope import repetitions
 
 #: Deepest nesting of arrays and objects that an input may have.
 MAX_DEPTH: Final = 64
@@ -72,6 +73,10 @@ def decode_body(input_type: type[msgspec.Struct], body: bytes) -> Any:
         raise _invalid(str(error), input_type, lambda: msgspec.json.decode(text)) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _refusal("", f"The body is not JSON: {error}.") from None
+    repeated = repetitions.first(text)
+    if repeated is not None:
+        where = "".join(f"/{_escape(step)}" for step in repeated)
+        raise _refusal(where, f"The name {shown(repeated[-1])!r} stands more than once in one object.")
     if _EDGE_YEAR.search(text):
         _refuse_unreachable_times(found)
     return found

@@ -142,8 +142,63 @@ def test_a_pair_of_surrogates_and_an_escaped_backslash_are_text() -> None:
     assert decoded.tags == ["\\u0000", "\\ud800"]
 
 
-def test_the_last_of_duplicate_members_wins() -> None:
-    assert codec.decode_body(Shape, b'{"tenantId": "a", "tenantId": "b"}').tenant_id == "b"
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [
+        (b'{"tenantId": "a", "tenantId": "b"}', "/tenantId"),
+        (b'{"tenantId": "a", "tenantId": "a"}', "/tenantId"),
+        (rb'{"tenantId": "a", "tenant\u0049d": "b"}', "/tenantId"),
+        (b'{"tenantId": "a:b", "sizeGb": 1, "sizeGb": 2}', "/sizeGb"),
+        (b'{"tenantId": "t", "inner": [{"count": 1}, {"count": 1, "count": 2}]}', "/inner/1/count"),
+        (b'{"tenantId": "t", "byName": {"a/b": {}, "a/b": {}}}', "/byName/a~1b"),
+        (b'{"tenantId": "t", "anything": [[{"": 1, "": 1}]]}', "/anything/0/0/"),
+        (b'{"tenantId": "t", "anything": {"a": 1' + b"0" * 300 + b', "b": 1, "b": 1}}', "/anything/b"),
+        (rb'{"tenantId": "t", "anything": {"\"x\": ": 1, "\"x\": ": 1}}', '/anything/"x": '),
+    ],
+)
+def test_a_name_that_stands_twice_in_an_object_is_refused_at_its_place(body: bytes, pointer: str) -> None:
+    found = refusal(body)
+    assert (found.violations[0].pointer, found.violations[0].detail[:8]) == (pointer, "The name")
+
+
+def test_one_name_in_two_objects_and_colons_in_text_are_no_repetition() -> None:
+    body = {
+        "tenantId": "a:b",
+        "inner": [{"count": 1}, {"count": 1}],
+        "anything": {"a": {"a": '":":'}, ":": [":", "\\"]},
+    }
+    assert codec.decode_body(Shape, json.dumps(body).encode()).tenant_id == "a:b"
+
+
+def test_two_names_of_a_mapping_that_are_one_in_json_are_refused_in_process() -> None:
+    with pytest.raises(ComputeError, match="stands more than once"):
+        codec.decode_object(Shape, {"tenantId": "t", "anything": {1: "a", "1": "b"}})
+
+
+pairs = st.recursive(
+    st.sampled_from(["1", '":"', '"a\\\\\\":"', "[]"]),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3).map(lambda each: f"[{','.join(each)}]"),
+        st.lists(st.tuples(st.sampled_from(['"a"', r'"\u0061"', '":"', '"b"']), inner), max_size=3).map(
+            lambda each: "{" + ", ".join(f"{name} :{value}" for name, value in each) + "}"
+        ),
+    ),
+)
+
+
+@given(pairs)
+def test_whatever_repeats_a_name_is_refused_and_nothing_else(text: str) -> None:
+    repeated = False
+
+    def look(members: list[tuple[str, Any]]) -> dict[str, Any]:
+        nonlocal repeated
+        repeated |= len(dict(members)) < len(members)
+        return dict(members)
+
+    body = f'{{"tenantId": "t", "anything": {text}}}'
+    json.loads(body, object_pairs_hook=look)
+    with pytest.raises(ComputeError, match="stands more than once") if repeated else contextlib.nullcontext():
+        codec.decode_body(Shape, body.encode())
 
 
 def test_a_query_string_becomes_what_the_fields_say() -> None:
