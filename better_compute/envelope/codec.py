@@ -15,7 +15,7 @@ import msgspec
 
 from better_compute.contract.errors import ComputeError, ErrorCode, Violation, shown
 from better_compute.contract.methods import SHOWN_ONCE
-from better_compute.envelope import repetitions
+from better_compute.envelope import query_values, repetitions
 
 #: Deepest nesting of arrays and objects that an input may have.
 MAX_DEPTH: Final = 64
@@ -33,7 +33,8 @@ _SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 _EDGE_YEAR: Final = re.compile(rb"(?:0001|9999)-|\\u00")
 _PATH_STEP: Final = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]")
 _UNKNOWN_FIELD: Final = re.compile(r"unknown field `(.*)`", re.DOTALL)
-_BOUNDED: Final = re.compile(r"matching regex | of length ")
+#: Refusals that msgspec states without the value.
+_BOUNDED: Final = re.compile(r"matching regex | of length |`(?:int|float)` [<>]|^Invalid (?:RFC3339|ISO8601|UUID)")
 #: How msgspec shows the end of our patterns; what keeps a line break out says no more than the $ before it.
 _WHOLE_TAIL: Final = r"$(?!\\n)'"
 #: Most characters of what a refusal says of an input; a pattern and a value fit.
@@ -85,24 +86,37 @@ def decode_body(input_type: type[msgspec.Struct], body: bytes) -> Any:
 def decode_query(input_type: type[msgspec.Struct], query: Mapping[str, Any]) -> Any:
     """Decode a query string, given as lists by name, into ``input_type``; text becomes what the field's type says.
 
-    A field of a list type takes every occurrence of its name; any other field refuses a second one.
+    A field of a list type takes every occurrence of its name; any other field refuses a second one. A number, a truth
+    value and null are written as in JSON, but that a whole number has no other form than its digits.
     """
-    listed = _list_fields(input_type)
+    fields = query_values.fields(input_type)
     values: dict[str, Any] = {}
     for name, occurrences in query.items():
-        if name in listed:
-            values[name] = list(occurrences)
-        elif len(occurrences) != 1:
-            raise _refusal(f"/{_escape(name)}", f"The parameter {shown(name)!r} is given {len(occurrences)} times.")
+        where = f"/{_escape(name)}"
+        field = fields.get(name, query_values.TEXT)
+        read = [
+            _query_value(text, field, f"{where}/{n}" if field.listed else where) for n, text in enumerate(occurrences)
+        ]
+        if field.listed:
+            values[name] = read
+        elif len(read) != 1:
+            raise _refusal(where, f"The parameter {shown(name)!r} is given {len(read)} times.")
         else:
-            values[name] = occurrences[0]
+            values[name] = read[0]
     refuse_unstorable(values)
     try:
-        found = msgspec.convert(values, input_type, strict=False)
+        found = msgspec.convert(values, input_type)
     except msgspec.ValidationError as error:
         raise _invalid(str(error), input_type, lambda: values) from None
     _refuse_unreachable_times(found)
     return found
+
+
+def _query_value(text: str, field: query_values.Field, where: str) -> Any:
+    try:
+        return field.read(text)
+    except ValueError as error:
+        raise _refusal(where, str(error)) from None
 
 
 def decode_object(input_type: type[msgspec.Struct], value: Any) -> Any:
@@ -226,15 +240,6 @@ def _whole(value: Any) -> Any:
     return [_whole(member) for member in value] if isinstance(value, list) else value
 
 
-@cache
-def _list_fields(input_type: type[msgspec.Struct]) -> frozenset[str]:
-    return frozenset(
-        field.encode_name
-        for field in msgspec.structs.fields(input_type)
-        if any(_is_list(alternative) for alternative in alternatives(field.type))
-    )
-
-
 def answers_get(input_type: type[msgspec.Struct]) -> bool:
     """Tell whether everything that an input requires can be given in a query string."""
     return all(has_query_form(field.type) for field in msgspec.structs.fields(input_type) if field.required)
@@ -274,7 +279,7 @@ def _escape(step: str) -> str:
 
 
 def _invalid(message: str, input_type: Any, read: Callable[[], Any]) -> ComputeError:
-    """What msgspec's message says, with the value that a pattern or a length refused; ``read`` gives the input."""
+    """What msgspec's message says, with the value that a rule refused; ``read`` gives the input."""
     text, _, path = message.rpartition(" - at `") if " - at `" in message else (message, "", "")
     where = pointer(path.rstrip("`"))
     for pattern in (_UNKNOWN_FIELD, _MISSING_FIELD):
@@ -287,6 +292,8 @@ def _invalid(message: str, input_type: Any, read: Callable[[], Any]) -> ComputeE
         value = _value_at(path.rstrip("`"), input_type, read)
         if isinstance(value, str):
             text = f"{text}, got {shown(value)!r}" + (f" of length {len(value)}" if " of length " in text else "")
+        elif isinstance(value, int | float):
+            text = f"{text}, got {shown(repr(value), 64)}"
     return _refusal(where, f"{shown(text, _MAX_DETAIL)}.")
 
 

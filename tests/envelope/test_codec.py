@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import enum
 import json
-from datetime import datetime
-from typing import Annotated, Any
+from datetime import UTC, date, datetime
+from typing import Annotated, Any, Literal
 
 import msgspec
 import pytest
@@ -223,6 +224,98 @@ def test_a_bad_query_string_is_refused_with_its_pointer(query: dict[str, list[st
     with pytest.raises(ComputeError) as caught:
         codec.decode_query(Shape, query)
     assert caught.value.violations[0].pointer == pointer
+
+
+class Colour(enum.Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Level(enum.IntEnum):
+    LOW = 1
+    HIGH = 2
+
+
+class Scalars(Input):
+    whole: int | None = None
+    share: float | None = None
+    flag: bool | None = None
+    at: datetime | None = None
+    day: date | None = None
+    colour: Colour | None = None
+    level: Level | None = None
+    digit: Literal[1, 2] | None = None
+    text: str | None = None
+    many: list[int] = []
+    shares: list[float] | None = None
+    either: int | bool = 0
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("whole", "0", 0), ("whole", "-7", -7), ("whole", "9223372036854775807", 2**63 - 1), ("whole", "null", None),
+        ("share", "5", 5.0), ("share", "-0.5", -0.5), ("share", "1e3", 1000.0), ("share", "1.0", 1.0),
+        ("flag", "true", True), ("flag", "false", False), ("colour", "red", Colour.RED), ("level", "2", Level.HIGH),
+        ("digit", "2", 2), ("text", "01", "01"), ("text", "null", "null"), ("text", " 1", " 1"),
+        ("at", "2030-01-01T00:00:00Z", datetime(2030, 1, 1, tzinfo=UTC)), ("day", "2030-01-01", date(2030, 1, 1)),
+        ("many", "1", [1]), ("shares", "1", [1.0]), ("either", "1", 1), ("either", "true", True),
+    ],
+)  # fmt: skip
+def test_a_value_of_a_query_string_is_written_as_json_writes_it(name: str, text: str, value: Any) -> None:
+    found = getattr(codec.decode_query(Scalars, {name: [text]}), name)
+    assert (found, type(found)) == (value, type(value))
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        *(
+            ("whole", each)
+            for each in ("1.0", "1e0", "+1", " 1", "1 ", "01", "-01", "1_0", "\u0661", "\uff11", "0x1", "")
+        ),
+        *(("whole", each) for each in ("-", "true", "Null", "NULL", "1\n", "9" * 5_000, "five")),
+        *(
+            ("share", each)
+            for each in ("nan", "NaN", "inf", "-Infinity", "1e400", "-1e400", ".5", "5.", "+0.5", " 0.5")
+        ),
+        *(("share", each) for each in ("1_0.0", "00.5", "\u0661.0", "1,5", "0x1p3", "")),
+        *(("flag", each) for each in ("True", "TRUE", "1", "0", "yes", "on", "", " true", "t", "f")),
+        *(
+            ("at", each)
+            for each in ("0", "1700000000", "1.5", "-1", "1e9", "now", "", "2030-01-01", "2030-01-01T00:00:00+1")
+        ),
+        *(("day", each) for each in ("20300101", "1", "2030-1-1", " 2030-01-01", "")),
+        *(("colour", each) for each in ("RED", "Red", "Colour.RED", " red", "", "1")),
+        *(("level", each) for each in ("LOW", "1.0", "01", "+1", "3", "")),
+        *(("digit", each) for each in ("1.0", "01", "3")),
+        *(("many", each) for each in ("1.0", "+1", "", "1,2", "[1]")),
+        *(("shares", each) for each in ("nan", "1_0")),
+        *(("either", each) for each in ("1.0", "True", "")),
+    ],
+)
+def test_a_value_of_a_query_string_that_is_written_otherwise_is_refused_with_it(name: str, text: str) -> None:
+    with pytest.raises(ComputeError) as caught:
+        codec.decode_query(Scalars, {name: [text]})
+    [violation] = caught.value.violations
+    assert violation.pointer.startswith(f"/{name}")
+    assert len(violation.detail) < 600
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "detail"),
+    [
+        ("whole", "1.0", "Expected an integer in decimal digits or null, got '1.0'."),
+        ("share", "nan", "Expected a number as JSON writes it or null, got 'nan'."),
+        ("flag", "True", "Expected true or false or null, got 'True'."),
+        ("many", "+1", "Expected an integer in decimal digits, got '+1'."),
+        ("share", "1e400", "The number '1e400' is out of range."),
+    ],
+)
+def test_what_is_wrong_with_it_is_told_with_value_and_rule(name: str, text: str, detail: str) -> None:
+    with pytest.raises(ComputeError) as caught:
+        codec.decode_query(Scalars, {name: [text]})
+    assert caught.value.violations[0].detail == detail
 
 
 def test_an_input_given_in_process_is_checked_like_one_from_the_wire() -> None:
