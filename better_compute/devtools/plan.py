@@ -131,7 +131,8 @@ def make(project: Project, place: Place, port: int, progress: Callable[[str], No
             name="api",
             argv=[
                 *(sys.executable, "-m", "granian", "--interface", "wsgi", "--host", LOOPBACK, "--port", str(served)),
-                *("--workers", "1", "--blocking-threads", "4", "--no-ws", project.wsgi),
+                *("--workers", "1", "--blocking-threads", "4", "--no-ws", "--http", "1", "--respawn-failed-workers"),
+                project.wsgi,
             ],
             env=env(),
             ready=lambda child: answers(f"{url()}/api/compute/system/version", place.read(LOGIN_FILE)),

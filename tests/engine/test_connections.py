@@ -146,3 +146,24 @@ def test_an_api_under_load_holds_what_it_states(serve: Callable[[], tuple[int, i
             client.join(60)
     assert failed == []
     assert says - 1 <= count.most <= says
+
+
+def test_an_api_whose_process_is_killed_answers_again_by_itself(serve: Callable[[], tuple[int, int]]) -> None:
+    user = get_user_model().objects.create_superuser("load")
+    secret, _ = tokens.create(user=user, label="load", tenant_id=None)
+    port, killed = serve()
+    url = f"http://127.0.0.1:{port}/api/compute/system/version"
+
+    def answered() -> bool:
+        request = urllib.request.Request(url, headers={"Authorization": f"Bearer {secret}"})
+        try:
+            with urllib.request.urlopen(request, timeout=30) as response:  # noqa: S310
+                return bool(response.status == 200)
+        except OSError:
+            return False
+
+    eventually(answered, 60)
+    os.kill(killed, signal.SIGKILL)
+    eventually(answered, 60)
+    serving = {pid for (pid,) in ask("SELECT pid FROM compute_processes WHERE role = 'api'")}
+    assert serving - {killed}

@@ -17,7 +17,7 @@ def test_serve_becomes_a_worker_or_a_server() -> None:
     output = io.StringIO()
     call_command("compute_serve", "--roles", "api", "--port", "8123", "--threads", "3", "--print", stdout=output)
     assert output.getvalue().endswith(
-        "-m granian --interface wsgi --workers 1 --blocking-threads 3 --no-ws "
+        "-m granian --interface wsgi --workers 1 --blocking-threads 3 --no-ws --http 1 --respawn-failed-workers "
         "--host 127.0.0.1 --port 8123 example_project.wsgi:application\n"
     )
 

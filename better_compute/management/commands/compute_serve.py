@@ -74,7 +74,9 @@ class Command(BaseCommand):
         module, _, name = settings.WSGI_APPLICATION.rpartition(".")
         return [
             *(sys.executable, "-m", "granian", "--interface", "wsgi"),
-            *("--workers", "1", "--blocking-threads", str(options["threads"]), "--no-ws"),
+            # HTTP/2 may send a body without saying so. A process that serves and is killed is started again.
+            *("--workers", "1", "--blocking-threads", str(options["threads"]), "--no-ws", "--http", "1"),
+            "--respawn-failed-workers",
             *("--host", options["host"], "--port", str(options["port"]), f"{module}:{name}"),
         ]
 
