@@ -17,9 +17,11 @@ from better_compute.contract.errors import ComputeError, ErrorCode, shown
 from better_compute.envelope.codec import is_secret as _is_secret
 from better_compute.store import idempotency as store
 
-#: What a key may be: visible ASCII without quotes; the draft standard's quotes around it are taken off.
+#: What a key may be: visible ASCII without quotes and commas; the draft standard's quotes around it are taken off.
+#: Servers join two headers of one name with a comma, so that one with a comma cannot be told from two.
 MAX_LENGTH: Final = 255
-KEY: Final = re.compile(rf"[!#-\[\]-~]{{1,{MAX_LENGTH}}}", re.ASCII)
+PATTERN: Final = rf"[!#-+\--\[\]-~]{{1,{MAX_LENGTH}}}"
+KEY: Final = re.compile(PATTERN, re.ASCII)
 #: Seconds after which a call that met its own twin may be tried again.
 RETRY_AFTER_S: Final = 1
 
@@ -32,11 +34,22 @@ def key_of(header: str) -> str:
     if KEY.fullmatch(key) is None:
         raise ComputeError(
             ErrorCode.INVALID_INPUT,
-            f"The Idempotency-Key {shown(header, 64)!r} is malformed: it has {len(key)} characters"
-            f"{'' if len(key) > MAX_LENGTH else ', not all of them allowed'}.",
-            mend="Use 1 to 255 visible ASCII characters, a UUID for instance.",
+            _wrong(header, key),
+            mend="Send one Idempotency-Key of 1 to 255 visible ASCII characters without commas or quotes.",
         )
     return key
+
+
+def _wrong(header: str, key: str) -> str:
+    if not key:
+        # Servers pass on a value that is not ASCII as an empty one.
+        return "The Idempotency-Key is empty, or holds characters other than visible ASCII."
+    told = f"The Idempotency-Key {shown(header, 64)!r}"
+    if len(key) > MAX_LENGTH:
+        return f"{told} is malformed: it has {len(key)} characters."
+    if "," in key:
+        return f"{told} holds a comma: the header was given twice, or is no key."
+    return f"{told} is malformed: it has {len(key)} characters, not all of them allowed."
 
 
 def input_hash(input: Any) -> bytes:

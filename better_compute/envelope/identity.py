@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -21,6 +22,9 @@ from better_compute.envelope import tokens
 from better_compute.store import preamble
 
 _log = logging.getLogger("better_compute.call")
+
+#: A second credential where a server joined two headers; a list of parameters, as of Digest, has none.
+_SECOND: Final = re.compile(r",\s*bearer\s", re.IGNORECASE)
 
 #: ``last_used_at`` of a token is kept to this.
 TOUCH_EVERY: Final = timedelta(minutes=1)
@@ -106,11 +110,19 @@ def of_request(request: HttpRequest) -> Credential:
     Raises
     ------
     ComputeError
-        UNAUTHENTICATED without either or for a malformed token. A session that posts without its CSRF token is
-        refused by the call, which records it: it is known who calls.
+        UNAUTHENTICATED without either, for a malformed token and for two. A session that posts without its CSRF token
+        is refused by the call, which records it: it is known who calls.
     """
-    header = request.headers.get("Authorization", "")
-    scheme, _, secret = header.partition(" ")
+    header = request.headers.get("Authorization")
+    if header is not None and (not header.strip() or _SECOND.search(header)):
+        # No session stands in for a credential that did not arrive whole.
+        raise unauthenticated(
+            "The Authorization header was given more than once."
+            if header.strip()
+            else "The Authorization header is empty, or holds characters other than visible ASCII.",
+            presented=True,
+        )
+    scheme, _, secret = (header or "").partition(" ")
     if scheme.lower() == "bearer":
         if tokens.PATTERN.fullmatch(secret) is None:
             authenticator = served_port("authenticator")

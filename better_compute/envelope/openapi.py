@@ -14,7 +14,7 @@ from better_compute import conf, registry
 from better_compute.contract.errors import STATUS, ErrorCode
 from better_compute.contract.methods import MethodSpec
 from better_compute.contract.pages import PageInput
-from better_compute.envelope import codec, examples, links, problem, response_headers
+from better_compute.envelope import codec, examples, idempotency, links, problem, response_headers
 from better_compute.envelope.matrix import resource_type
 
 VERSION: Final = "3.1.0"
@@ -106,13 +106,14 @@ def document() -> dict[str, Any]:
                 "IdempotencyKey": {
                     "name": "Idempotency-Key",
                     "in": "header",
-                    "description": "A call repeated under the same key has its effect once and answers the same.",
-                    "schema": {"type": "string", "pattern": "^[!#-\\[\\]-~]{1,255}$"},
+                    "description": "A call repeated under the same key has its effect once and answers the same. One "
+                    "key, without commas; a dry run neither uses nor heeds what is kept under it.",
+                    "schema": {"type": "string", "pattern": f"^{idempotency.PATTERN}$"},
                 },
                 "DryRun": {
                     "name": "dryRun",
                     "in": "query",
-                    "description": "Make every check, answer, and keep nothing.",
+                    "description": "Make every check as for a call that was not made yet, answer, and keep nothing.",
                     "schema": {"type": "boolean", "default": False},
                 },
             },

@@ -183,6 +183,47 @@ def test_a_header_cannot_be_injected_through_the_request_id(port: int, poker: Ca
     assert b"evil" not in answer.lower()
 
 
+PEEK = "/api/compute/plugins/acme/widgets/count?tenantId=t1"
+
+
+def asked(caller: Caller, *lines: str, path: str = PEEK) -> bytes:
+    given = "".join(f"{line}\r\n" for line in (f"Authorization: Bearer {caller.secret}", *lines))
+    return f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{given}\r\n".encode()
+
+
+@pytest.mark.parametrize(
+    ("lines", "status", "detail"),
+    [
+        (("Idempotency-Key: k1", "Idempotency-Key: k1"), 400, "The Idempotency-Key 'k1,k1' holds a comma"),
+        (("Idempotency-Key: k1", "idempotency-key: k2"), 400, "The Idempotency-Key 'k1,k2' holds a comma"),
+        (("Idempotency-Key: k\u00e9",), 400, "The Idempotency-Key is empty, or holds characters other than"),
+        (("Authorization: Bearer x",), 401, "The Authorization header was given more than once."),
+        (("Content-Encoding: identity", "Content-Encoding: gzip"), 415, "The body's Content-Encoding is"),
+        (("Host: elsewhere",), 400, ""),
+    ],
+)
+def test_what_is_told_once_is_not_told_twice(
+    port: int, poker: Caller, lines: tuple[str, ...], status: int, detail: str
+) -> None:
+    before = count_rows()
+    answered, said = exchange(port, head(poker, f"Content-Length: {len(BODY)}", *lines) + BODY)
+    assert answered == status
+    assert not detail or json.loads(said)["detail"].startswith(detail)
+    assert grown(before) == {}
+
+
+def test_a_request_id_that_is_given_twice_is_nobodys(port: int, poker: Caller) -> None:
+    status, said = exchange(port, asked(poker, "X-Request-Id: a", "X-Request-Id: b", path=PEEK[:-2] + "!"))
+    assert status == 400
+    assert "," not in json.loads(said)["instance"]
+
+
+def test_a_token_with_characters_beyond_ascii_is_told_as_that(port: int, poker: Caller) -> None:
+    stranger = Caller("bct_\u00e9", poker.client)
+    status, said = exchange(port, asked(stranger))
+    assert (status, json.loads(said)["detail"][:37]) == (401, "The Authorization header is empty, or")
+
+
 def test_the_permissions_of_the_server_are_those_of_the_database(port: int, make_caller: MakeCaller) -> None:
     nobody = make_caller("t1", name="nobody")
     status, body = exchange(port, head(nobody, f"Content-Length: {len(BODY)}") + BODY)

@@ -1,0 +1,75 @@
+"""What is sent beside the input is taken as it is meant, or refused: never overlooked, never half of it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from django.http import HttpResponse
+
+from tests.envelope.conftest import Caller, count_rows, grown
+
+pytestmark = pytest.mark.django_db
+
+WRITE = "/api/compute/plugins/probe/probes/write"
+PEEK = "/api/compute/plugins/probe/probes/peek"
+
+
+def send(caller: Caller, verb: str, path: str, body: bytes = b"", **environ: Any) -> HttpResponse:
+    """Send bytes with headers as a WSGI server would name them."""
+    return caller.client.generic(
+        verb, path, body, environ.pop("content_type", ""), HTTP_AUTHORIZATION=f"Bearer {caller.secret}", **environ
+    )
+
+
+def told(response: HttpResponse, status: int) -> dict[str, Any]:
+    assert response.status_code == status, response.content
+    found: dict[str, Any] = json.loads(response.content)
+    return found
+
+
+@pytest.mark.parametrize("key", ["k1,k1", "k1, k2", '"k1","k1"', "k1,"])
+def test_two_idempotency_keys_are_none(caller: Caller, key: str) -> None:
+    """As servers join two headers of one name, so that a comma in one key is refused with them."""
+    before = count_rows()
+    found = told(send(caller, "POST", f"{WRITE}", b'{"tenantId":"t1"}', content_type="application/json",
+                      HTTP_IDEMPOTENCY_KEY=key), 400)  # fmt: skip
+    assert found["detail"] == f"The Idempotency-Key {key!r} holds a comma: the header was given twice, or is no key."
+    assert found["mend"] == "Send one Idempotency-Key of 1 to 255 visible ASCII characters without commas or quotes."
+    assert grown(before) == {}
+
+
+@pytest.mark.parametrize("key", ["", '""'])
+def test_an_empty_idempotency_key_is_told_as_what_it_may_be(caller: Caller, key: str) -> None:
+    found = told(send(caller, "POST", f"{WRITE}", b'{"tenantId":"t1"}', content_type="application/json",
+                      HTTP_IDEMPOTENCY_KEY=key), 400)  # fmt: skip
+    assert found["detail"] == "The Idempotency-Key is empty, or holds characters other than visible ASCII."
+
+
+@pytest.mark.parametrize(
+    ("credential", "detail"),
+    [
+        ("Bearer a,Bearer b", "The Authorization header was given more than once."),
+        ("Basic eDp5,Bearer b", "The Authorization header was given more than once."),
+        ("Bearer a, bearer b", "The Authorization header was given more than once."),
+        ("", "The Authorization header is empty, or holds characters other than visible ASCII."),
+        (" ", "The Authorization header is empty, or holds characters other than visible ASCII."),
+        ("Bearer a,b", "The bearer token is malformed."),
+    ],
+)
+def test_a_credential_that_is_none_is_told_as_it_was_sent(caller: Caller, credential: str, detail: str) -> None:
+    response = caller.client.post(
+        PEEK, {"tenantId": "t1"}, content_type="application/json", headers={"Authorization": credential}
+    )
+    assert told(response, 401)["detail"] == detail
+
+
+@pytest.mark.parametrize("credential", ["", "Basic eDp5,Bearer b"])
+def test_no_session_stands_in_for_a_credential_that_did_not_arrive(caller: Caller, credential: str) -> None:
+    from tests.envelope.conftest import make_user
+
+    caller.client.force_login(make_user("selma", is_superuser=True))
+    assert caller.client.get(f"{PEEK}?tenantId=t1").status_code == 200
+    response = caller.client.get(f"{PEEK}?tenantId=t1", headers={"Authorization": credential})
+    assert told(response, 401)["code"] == "UNAUTHENTICATED"
