@@ -276,6 +276,31 @@ class TestDryRun:
         real = caller.post(POKE, BODY, **{"Idempotency-Key": "k1"})
         assert "Idempotency-Replayed" not in real
 
+    def test_under_a_used_key_it_is_judged_anew_and_the_answer_stays_kept(self, caller: Caller) -> None:
+        key = {"Idempotency-Key": "k1"}
+        real = caller.post(POKE, BODY, **key)
+        before = count_rows()
+        dry = caller.post(f"{POKE}?dryRun=true", BODY, **key)
+        assert (dry.status_code, json.loads(dry.content)["code"]) == (409, "CONFLICT"), "the widget is there already"
+        other = caller.post(f"{POKE}?dryRun=true", {**BODY, "widgetId": "w2"}, **key)
+        assert (other.status_code, json.loads(other.content)) == (200, {"poked": "w2"})
+        assert other["Dry-Run"] == "true"
+        assert "Idempotency-Replayed" not in other
+        again = caller.post(POKE, BODY, **key)
+        assert (again.content, again["Idempotency-Replayed"]) == (real.content, "true")
+        # What was refused is recorded.
+        assert grown(before) == {"compute_audit_events": 1}
+
+    def test_a_real_call_after_it_acts_under_the_same_key_with_any_input(self, caller: Caller) -> None:
+        key = {"Idempotency-Key": "k1"}
+        caller.post(f"{POKE}?dryRun=true", BODY, **key)
+        before = count_rows()
+        assert json.loads(caller.post(POKE, {**BODY, "widgetId": "w2"}, **key).content) == {"poked": "w2"}
+        assert grown(before) == ONE_EFFECT
+
+    def test_its_key_is_held_to_the_form_of_one(self, caller: Caller) -> None:
+        assert caller.post(f"{POKE}?dryRun=true", BODY, **{"Idempotency-Key": "a b"}).status_code == 400
+
     def test_a_denied_one_is_recorded(self, caller: Caller) -> None:
         before = count_rows()
         caller.post(f"{POKE}?dryRun=true", {**BODY, "tenantId": "t2"})
