@@ -34,7 +34,9 @@ def serve(spec: MethodSpec, request: HttpRequest) -> HttpResponse:
 
     act = Act(spec, request_id(request), _trace_context(request), on_identified=count)
     try:
-        if request.method == "POST":
+        if request.method != "POST":
+            refuse_body(request)
+        else:
             _refuse_body_headers(request)
             # WSGI tells of no body whether it has arrived, and waits for it as long as its client likes.
             act.arriving = True
@@ -62,6 +64,7 @@ def serve_document(request: HttpRequest) -> HttpResponse:
     try:
         if request.method != "GET":
             raise ComputeError(ErrorCode.METHOD_NOT_ALLOWED, f"{request.method} is not allowed here.", mend="Use GET.")
+        refuse_body(request)
         call.identify(identity.of_request(request))
         return _respond(request, openapi.encode(), 200, "application/json")
     except Exception as error:
@@ -165,10 +168,24 @@ def _decoder(spec: MethodSpec, request: HttpRequest) -> Callable[[], Any]:
     return lambda: codec.decode_body(spec.input_type, _body(request))
 
 
+def refuse_body(request: HttpRequest) -> None:
+    """Refuse a body where none is read, by the headers alone; RFC 9110 (9.3.1) gives that of a GET no meaning."""
+    coding = request.headers.get("Transfer-Encoding")
+    length = request.META.get("CONTENT_LENGTH") or "0"
+    if coding or not _LENGTH.fullmatch(length) or int(length) > 0:
+        stated = f"Transfer-Encoding {shown(coding, 32)!r}" if coding else f"Content-Length {length[:32]!r}"
+        raise ComputeError(
+            ErrorCode.INVALID_INPUT,
+            f"This {request.method} has a body ({stated}), which is not read.",
+            mend="Put the input into the address, or send it with POST.",
+        )
+
+
 def _refuse_body_headers(request: HttpRequest) -> None:
     """Refuse by the headers alone, before a byte of the body is read."""
     length = request.META.get("CONTENT_LENGTH", "")
-    if request.headers.get("Transfer-Encoding"):
+    # HTTP/2 may leave the length out without saying that a body comes, and Django would read none of it.
+    if request.headers.get("Transfer-Encoding") or (not length and _frames_bodies(request)):
         raise _length_required("The body's length is not stated")
     if length and not _LENGTH.fullmatch(length):
         raise _length_required(f"Content-Length {length[:32]!r} is no number of bytes")
@@ -191,6 +208,10 @@ def _refuse_body_headers(request: HttpRequest) -> None:
             else "The body has no Content-Type.",
             mend="Send JSON with `Content-Type: application/json`.",
         )
+
+
+def _frames_bodies(request: HttpRequest) -> bool:
+    return str(request.META.get("SERVER_PROTOCOL", "")).startswith(("HTTP/2", "HTTP/3"))
 
 
 def _body(request: HttpRequest) -> bytes:

@@ -88,7 +88,9 @@ def document() -> dict[str, Any]:
             "title": "Better Compute",
             "version": better_compute.__version__,
             "description": "Every hosted method. Mutations answer POST; queries answer GET too, unless they require an "
-            "object. No text may hold a NUL character.",
+            "object. A GET has no body. A body is JSON in UTF-8, and none of its objects has a name twice. A number or "
+            "a truth value in a query string is written as JSON writes it, a whole number by its digits. No text may "
+            "hold a NUL character.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": f"{conf.current().base_url.rstrip('/')}/api/compute"}],

@@ -62,7 +62,7 @@ class ComputeRouter:
         if route == DOCUMENT:
             return http.serve_document(request)
         if route == reference.PAGE and request.method in ("GET", "HEAD"):
-            return reference.serve(request)
+            return _reference(request)
         view = self._views.get(route)
         if view is None:
             return http.refuse(
@@ -93,6 +93,14 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponseBase:
     if getattr(view, "refuses_as_problem", False):
         return http.refuse(request, exception)
     return defaults.bad_request(request, exception)
+
+
+def _reference(request: HttpRequest) -> HttpResponseBase:
+    try:
+        http.refuse_body(request)
+    except ComputeError as error:
+        return http.refuse(request, error)
+    return reference.serve(request)
 
 
 def _view(spec: MethodSpec) -> View:

@@ -29,6 +29,31 @@ def told(response: HttpResponse, status: int) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.parametrize(
+    "asked", [{"CONTENT_LENGTH": "2"}, {"CONTENT_LENGTH": "x"}, {"HTTP_TRANSFER_ENCODING": "chunked"}]
+)
+@pytest.mark.parametrize("path", [f"{PEEK}?tenantId=t1", "/api/compute/openapi.json", "/api/compute/reference"])
+def test_a_body_of_a_get_is_refused_and_not_overlooked(caller: Caller, path: str, asked: dict[str, str]) -> None:
+    found = told(send(caller, "GET", path, content_type="application/json", **asked), 400)
+    assert (found["code"], found["mend"]) == ("INVALID_INPUT", "Put the input into the address, or send it with POST.")
+    assert next(iter(asked.values())) in found["detail"]
+
+
+@pytest.mark.parametrize("asked", [{}, {"CONTENT_LENGTH": "0"}, {"CONTENT_LENGTH": ""}])
+def test_a_get_without_a_byte_of_body_is_answered(caller: Caller, asked: dict[str, str]) -> None:
+    assert send(caller, "GET", f"{PEEK}?tenantId=t1", content_type="application/json", **asked).status_code == 200
+
+
+def test_a_body_whose_length_http_2_does_not_state_is_411(caller: Caller) -> None:
+    """Without a length Django reads none of it, and the input would be an empty one."""
+    before = count_rows()
+    asked = {"SERVER_PROTOCOL": "HTTP/2", "CONTENT_LENGTH": ""}
+    assert told(send(caller, "POST", WRITE, b'{"tenantId":"t1"}', **asked), 411)["code"] == "LENGTH_REQUIRED"
+    asked["CONTENT_LENGTH"] = "0"
+    assert told(send(caller, "POST", WRITE, **asked), 400)["errors"][0]["pointer"] == "/tenantId"
+    assert grown(before) == {}
+
+
 @pytest.mark.parametrize("key", ["k1,k1", "k1, k2", '"k1","k1"', "k1,"])
 def test_two_idempotency_keys_are_none(caller: Caller, key: str) -> None:
     """As servers join two headers of one name, so that a comma in one key is refused with them."""

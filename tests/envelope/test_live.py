@@ -191,6 +191,18 @@ def asked(caller: Caller, *lines: str, path: str = PEEK) -> bytes:
     return f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{given}\r\n".encode()
 
 
+def test_a_get_with_a_body_is_400_and_with_none_is_answered(port: int, poker: Caller) -> None:
+    for lines, body in (
+        (("Content-Length: 2",), b"{}"),
+        (("Content-Length: 2",), b""),
+        (("Transfer-Encoding: chunked",), b"2\r\n{}\r\n0\r\n\r\n"),
+    ):
+        status, said = exchange(port, asked(poker, *lines) + body)
+        assert (status, code(said)) == (400, "INVALID_INPUT")
+    for lines in ((), ("Content-Length: 0",)):
+        assert exchange(port, asked(poker, *lines))[0] == 200
+
+
 @pytest.mark.parametrize(
     ("lines", "status", "detail"),
     [
