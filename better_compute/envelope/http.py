@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
 from typing import Any, Final
+from urllib.parse import unquote_to_bytes
 
 from django.http import HttpRequest, HttpResponse, UnreadablePostError
 from django.utils.http import http_date
@@ -21,6 +22,10 @@ from better_compute.envelope.act import Act, new_request_id
 REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._:-]{1,128}", re.ASCII)
 TRACEPARENT: Final = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}", re.ASCII)
 _LENGTH: Final = re.compile(r"[0-9]{1,19}", re.ASCII)
+#: RFC 8259: JSON between systems is UTF-8, and its media type has no parameter; many clients state that charset.
+_JSON: Final = re.compile(
+    r"application/json[ \t]*(?:;[ \t]*(?:charset=(?:utf-8|\"utf-8\")[ \t]*)?)?", re.ASCII | re.IGNORECASE
+)
 _REALM: Final = 'Bearer realm="better-compute"'
 
 
@@ -33,6 +38,9 @@ def serve(spec: MethodSpec, request: HttpRequest) -> HttpResponse:
         rate_headers.update(level.headers() if level is not None else {})
 
     act = Act(spec, request_id(request), _trace_context(request), on_identified=count)
+    if request.encoding is not None:
+        # Django takes the Content-Type's charset for the address too, codecs that decode no text included.
+        request.encoding = "utf-8"
     try:
         if request.method != "POST":
             refuse_body(request)
@@ -164,8 +172,24 @@ def _trace_context(request: HttpRequest) -> str | None:
 
 def _decoder(spec: MethodSpec, request: HttpRequest) -> Callable[[], Any]:
     if request.method == "GET":
-        return lambda: codec.decode_query(spec.input_type, dict(request.GET.lists()))
+        return lambda: codec.decode_query(spec.input_type, _query(request))
     return lambda: codec.decode_body(spec.input_type, _body(request))
+
+
+def _query(request: HttpRequest) -> dict[str, list[str]]:
+    found = dict(request.GET.lists())
+    # Where the bytes are not UTF-8 Django reads Latin-1 or a replacement character, and nobody meant that text.
+    raw = request.META.get("QUERY_STRING", "")
+    if not raw.isascii() or any("\ufffd" in text for name, texts in found.items() for text in (name, *texts)):
+        try:
+            unquote_to_bytes(raw.encode("latin-1", "replace")).decode("utf-8")
+        except UnicodeDecodeError:
+            raise ComputeError(
+                ErrorCode.INVALID_INPUT,
+                "The query string is not UTF-8.",
+                mend="Write its text in UTF-8, percent-encoded, or send the input with POST.",
+            ) from None
+    return found
 
 
 def refuse_body(request: HttpRequest) -> None:
@@ -200,13 +224,14 @@ def _refuse_body_headers(request: HttpRequest) -> None:
             f"The body's Content-Encoding is {shown(coding, 80)!r}.",
             mend="Send the body as it is, without Content-Encoding.",
         )
-    if length and int(length) > 0 and request.content_type != "application/json":
+    media_type = request.META.get("CONTENT_TYPE", "")
+    if length and int(length) > 0 and media_type != "application/json" and _JSON.fullmatch(media_type) is None:
         raise ComputeError(
             ErrorCode.UNSUPPORTED_MEDIA_TYPE,
-            f"The body's Content-Type is {shown(request.content_type or '', 80)!r}."
-            if request.content_type
-            else "The body has no Content-Type.",
-            mend="Send JSON with `Content-Type: application/json`.",
+            f"The body's Content-Type is {shown(media_type, 80)!r}."
+            if media_type
+            else "The body has no Content-Type, or one with characters other than visible ASCII.",
+            mend="Send JSON in UTF-8, with `Content-Type: application/json` and no parameter but charset=utf-8.",
         )
 
 

@@ -54,6 +54,58 @@ def test_a_body_whose_length_http_2_does_not_state_is_411(caller: Caller) -> Non
     assert grown(before) == {}
 
 
+@pytest.mark.parametrize(
+    "media_type",
+    [
+        "application/json;charset=utf-8",
+        "application/json ; charset=UTF-8",
+        'Application/JSON; Charset="Utf-8"',
+        "application/json;",
+    ],
+)
+def test_json_in_utf_8_is_taken_however_it_is_written(caller: Caller, media_type: str) -> None:
+    assert send(caller, "POST", WRITE, b'{"tenantId":"t1"}', content_type=media_type).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "media_type",
+    [
+        "application/json; charset=utf-16",
+        "application/json; charset=latin1",
+        "application/json; charset=rot13",
+        "application/json; charset=nonsense",
+        "application/json; charset=utf-8; charset=utf-16",
+        "application/json; profile=x",
+        "application/json; charset",
+        "application/json, application/json",
+        "application/json, text/plain",
+        "application/json" + " ;" * 5_000,
+        "application/jsonx",
+    ],
+)
+def test_json_with_another_charset_or_parameter_is_415(caller: Caller, media_type: str) -> None:
+    before = count_rows()
+    found = told(send(caller, "POST", WRITE, b'{"tenantId":"t1"}', content_type=media_type), 415)
+    assert found["detail"].startswith(f"The body's Content-Type is '{media_type[:60]}")
+    assert (
+        found["mend"] == "Send JSON in UTF-8, with `Content-Type: application/json` and no parameter but charset=utf-8."
+    )
+    assert grown(before) == {}
+
+
+def test_a_content_type_that_no_server_passes_on_is_not_called_missing(caller: Caller) -> None:
+    found = told(send(caller, "POST", WRITE, b'{"tenantId":"t1"}'), 415)
+    assert found["detail"] == "The body has no Content-Type, or one with characters other than visible ASCII."
+
+
+@pytest.mark.parametrize("charset", ["rot13", "undefined", "utf-16", "cp037", "idna"])
+def test_no_charset_changes_how_an_address_is_read(caller: Caller, charset: str) -> None:
+    asked = {"content_type": f"application/json; charset={charset}"}
+    answer = told(send(caller, "GET", f"{PEEK}?tenantId=%741", **asked), 200)
+    assert answer["value"][0] == "t1"
+    assert told(send(caller, "POST", f"{WRITE}?dryRun=%74rue", **asked), 400)["errors"][0]["pointer"] == "/tenantId"
+
+
 @pytest.mark.parametrize("key", ["k1,k1", "k1, k2", '"k1","k1"', "k1,"])
 def test_two_idempotency_keys_are_none(caller: Caller, key: str) -> None:
     """As servers join two headers of one name, so that a comma in one key is refused with them."""
@@ -98,3 +150,15 @@ def test_no_session_stands_in_for_a_credential_that_did_not_arrive(caller: Calle
     assert caller.client.get(f"{PEEK}?tenantId=t1").status_code == 200
     response = caller.client.get(f"{PEEK}?tenantId=t1", headers={"Authorization": credential})
     assert told(response, 401)["code"] == "UNAUTHENTICATED"
+
+
+@pytest.mark.parametrize("text", ["%ff", "t%C3", "%C0%80", "%ED%A0%80", "\xff"])
+def test_an_address_that_is_not_utf_8_is_refused_and_not_mended(caller: Caller, text: str) -> None:
+    response = send(caller, "GET", PEEK, QUERY_STRING=f"tenantId=t1&extra={text}")
+    found = told(response, 400)
+    assert found["detail"] == "The query string is not UTF-8."
+
+
+def test_a_replacement_character_that_was_meant_is_taken(caller: Caller) -> None:
+    response = send(caller, "GET", PEEK, QUERY_STRING="tenantId=t1&extra=%EF%BF%BD")
+    assert told(response, 200)["value"] == ["t1", "\ufffd"]

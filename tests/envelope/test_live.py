@@ -230,6 +230,16 @@ def test_a_request_id_that_is_given_twice_is_nobodys(port: int, poker: Caller) -
     assert "," not in json.loads(said)["instance"]
 
 
+@pytest.mark.parametrize("media_type", ["application/json; charset=utf-16", "application/j\u00e9son", ""])
+def test_a_body_that_is_not_said_to_be_json_in_utf_8_is_415(port: int, poker: Caller, media_type: str) -> None:
+    before = count_rows()
+    sent = head(poker, f"Content-Length: {len(BODY)}").decode().replace("application/json", media_type).encode()
+    status, said = exchange(port, sent + BODY)
+    assert (status, code(said)) == (415, "UNSUPPORTED_MEDIA_TYPE")
+    assert "visible ASCII" in json.loads(said)["detail"] or "utf-16" in json.loads(said)["detail"]
+    assert grown(before) == {}
+
+
 def test_a_token_with_characters_beyond_ascii_is_told_as_that(port: int, poker: Caller) -> None:
     stranger = Caller("bct_\u00e9", poker.client)
     status, said = exchange(port, asked(stranger))
