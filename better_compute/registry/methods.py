@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import typing
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -69,7 +70,9 @@ def _method(
             f"declares kind={shown(declaration.kind)}, which is neither 'mutation' nor 'query'.",
             "Write kind='mutation', or kind='query' for a method that writes nothing.",
         )
-    takes_input = _takes_input(function)
+    if not inspect.isfunction(function):
+        raise Refused(f"is a {type(function).__name__}, not a plain function.")
+    takes_input, input_type, output_type = _types(function)
     return MethodSpec(
         module=spec.name,
         plugin_id=spec.plugin_id,
@@ -78,9 +81,9 @@ def _method(
         action=declaration.action,
         kind=declaration.kind,
         resource=declaration.resource,
-        input_type=_input_type(function) if takes_input else Empty,
+        input_type=input_type,
         takes_input=takes_input,
-        output_type=_output_type(function),
+        output_type=output_type,
         summary=(inspect.getdoc(function) or "").partition("\n")[0],
         viewset=group,
         also_while=declaration.also_while,
@@ -88,9 +91,18 @@ def _method(
     )
 
 
+@lru_cache(maxsize=4096)
+def _types(function: Callable[..., Any]) -> tuple[bool, type[Any], Any]:
+    """Whether it takes an input, the type of that, and of its answer.
+
+    Modules are read anew whenever settings change; what a function's annotations say stays, and most of a reading
+    goes into it.
+    """
+    takes_input = _takes_input(function)
+    return takes_input, _input_type(function) if takes_input else Empty, _output_type(function)
+
+
 def _takes_input(function: Callable[..., Any]) -> bool:
-    if not inspect.isfunction(function):
-        raise Refused(f"is a {type(function).__name__}, not a plain function.")
     signature = inspect.signature(function)
     parameters = list(signature.parameters.values())
     plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
