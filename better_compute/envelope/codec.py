@@ -240,6 +240,7 @@ def _whole(value: Any) -> Any:
     return [_whole(member) for member in value] if isinstance(value, list) else value
 
 
+@cache
 def answers_get(input_type: type[msgspec.Struct]) -> bool:
     """Tell whether everything that an input requires can be given in a query string."""
     return all(has_query_form(field.type) for field in msgspec.structs.fields(input_type) if field.required)
