@@ -240,9 +240,13 @@ def _whole(value: Any) -> Any:
     return [_whole(member) for member in value] if isinstance(value, list) else value
 
 
-@cache
 def answers_get(input_type: type[msgspec.Struct]) -> bool:
     """Tell whether everything that an input requires can be given in a query string."""
+    return _answers_get(input_type)
+
+
+@cache
+def _answers_get(input_type: type[msgspec.Struct]) -> bool:
     return all(has_query_form(field.type) for field in msgspec.structs.fields(input_type) if field.required)
 
 
