@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -52,9 +51,7 @@ def run(installation: Installation, given: argparse.Namespace, program: str) -> 
         No answer came, or none of an installation; such an ApiError has no code.
     """
     try:
-        code = _list(installation, given) if given.list else _call(installation, given, program)
-        # Here, where a reader that is gone is still told from a failure.
-        sys.stdout.flush()
+        return _list(installation, given) if given.list else _call(installation, given, program)
     except Misused as error:
         return complain(str(error), shell.USAGE)
     except ApiError as error:
@@ -65,11 +62,12 @@ def run(installation: Installation, given: argparse.Namespace, program: str) -> 
     except ValueError as error:
         # What a watch cannot tell apart, and what no header carries.
         return complain(str(error).replace("`identify`", "--key"), shell.USAGE)
+    except shell.Unwritten as error:
+        return complain(str(error), shell.NO_ANSWER)
     except KeyboardInterrupt:
         return interrupted()
     except BrokenPipeError:
-        return read_enough()
-    return code
+        return shell.read_enough()
 
 
 def complain(text: str, code: int) -> int:
@@ -85,14 +83,6 @@ def interrupted() -> int:
     return shell.INTERRUPTED
 
 
-def read_enough() -> int:
-    """Whoever read has read enough: nothing may be written at exit either."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
-    return shell.DONE
-
-
 def explained(error: ApiError) -> str:
     """A refusal with its mend, and when to come again."""
     wait = f"\n  again in {error.retry_after_s:g} s" if error.retry_after_s is not None else ""
@@ -102,7 +92,7 @@ def explained(error: ApiError) -> str:
 def unknown(method: str, document: Mapping[str, Any], program: str) -> Misused:
     """That no method is named so, with those that come near."""
     near = get_close_matches(method, list(shell.methods(document)), n=3)
-    hint = f"Did you mean {' or '.join(near)}?" if near else f"`{program} --list` lists them."
+    hint = hints.meant(near) if near else f"`{program} --list` lists them."
     return Misused(f"No hosted module offers the method {shell.printable(method)!r}. {hint}")
 
 
@@ -127,8 +117,7 @@ def _call(installation: Installation, given: argparse.Namespace, program: str) -
         raise
     if given.all:
         answer = _all(installation, given.method, input, asked, answer)
-    show(answer, as_json=given.json)
-    return shell.DONE
+    return show(answer, as_json=given.json)
 
 
 def _all(installation: Installation, method: str, input: dict[str, Any], asked: Options, page: Any) -> Any:
@@ -151,13 +140,12 @@ def _list(installation: Installation, given: argparse.Namespace) -> int:
         for name, operation in sorted(found.items())
         if name.startswith(given.method or "")
     ]
-    show(rows if given.json else {"methods": rows}, as_json=given.json)
-    return shell.DONE
+    return show(rows if given.json else {"methods": rows}, as_json=given.json)
 
 
-def show(answer: Any, *, as_json: bool) -> None:
-    """Print an answer: JSON, or a table as wide as the terminal."""
-    sys.stdout.write((shell.as_json(answer) if as_json else shell.as_table(answer, shell.columns())) + "\n")
+def show(answer: Any, *, as_json: bool) -> int:
+    """Print an answer: JSON, or a table as wide as the terminal. Returns the exit code."""
+    return shell.printed((shell.as_json(answer) if as_json else shell.as_table(answer, shell.columns())) + "\n")
 
 
 def _known(installation: Installation) -> Any:

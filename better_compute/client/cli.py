@@ -39,13 +39,15 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    if sys.stderr is None:
+        # It was closed (2>&-), and so nobody wants to be told anything.
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for as long as the process is
     if words[:2] == ["--complete", "--"]:
         return _complete(words[2:])
     given = parser().parse_intermixed_args(words)
-    if given.completion:
-        sys.stdout.write(completing.SCRIPTS[given.completion])
-        return shell.DONE
     try:
+        if given.completion:
+            return shell.printed(completing.SCRIPTS[given.completion])
         with _transport(given.url, given.token_file) as transport:
             return calling.run(transport, given, PROGRAM)
     except (shell.Misused, ValueError) as error:
@@ -61,6 +63,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
     except KeyboardInterrupt:
         return calling.interrupted()
+    except BrokenPipeError:
+        return shell.read_enough()
 
 
 def _transport(url: str, token_file: Path | None, **settings: Any) -> Transport:

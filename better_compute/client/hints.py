@@ -27,8 +27,14 @@ def of(pairs: Sequence[str], violations: Sequence[Violation], fields: Callable[[
             found += list(_typed(pair, typed["wanted"].split(" | "), typed["got"]))
         elif _UNKNOWN.search(each.detail) and each.pointer.count("/") == 1:
             near = get_close_matches(each.pointer[1:], fields(), n=3)
-            found += [f"Did you mean {' or '.join(near)}?"] if near else []
+            found += [meant(near)] if near else []
     return [printable(each) for each in found]
+
+
+def meant(near: Sequence[str]) -> str:
+    """A question after what comes near."""
+    *others, last = near
+    return f"Did you mean {', '.join(others)} or {last}?" if others else f"Did you mean {last}?"
 
 
 def _name(pair: str) -> str:

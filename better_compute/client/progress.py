@@ -29,6 +29,7 @@ class Progress:
         self._began = time.monotonic()
         self._text = ""
         self._share: float | None = None
+        self._before: tuple[str, float | None] = ("", None)
         self._lock = threading.Lock()
         self._over = threading.Event()
         self._ticks = threading.Thread(target=self._tick, daemon=True)
@@ -45,6 +46,17 @@ class Progress:
                 done = "" if share is None else f"{share:.0%} "
                 self._out.write(f"{self._elapsed()} {done}{text}\n")
                 self._out.flush()
+
+    def interrupt(self, text: str) -> None:
+        """Show this until :meth:`resume`, which shows again what stood before."""
+        before = self._text, self._share
+        self.show(text, share=self._share)
+        self._before = before
+
+    def resume(self) -> None:
+        """Show again what was interrupted."""
+        text, share = self._before
+        self.show(text, share=share)
 
     def line(self, text: str) -> None:
         """Leave a line above the bar, on standard output."""
@@ -96,6 +108,11 @@ class Progress:
         return self
 
     def __exit__(self, *_: Any) -> None:
-        self._over.set()
+        self.end()
+
+    def end(self) -> None:
+        """Take the bar away; what is shown after that is not drawn."""
         with self._lock:
-            self._erase()
+            if not self._over.is_set():
+                self._over.set()
+                self._erase()

@@ -67,7 +67,9 @@ class Shape:
 
     def items(self) -> Shape:
         """What stands in a list of this shape."""
-        found: Mapping[str, Any] = next((each.schema["items"] for each in self.alternatives() if "items" in each.schema), {})
+        found: Mapping[str, Any] = next(
+            (each.schema["items"] for each in self.alternatives() if "items" in each.schema), {}
+        )
         return Shape(found, self.components)
 
     def at(self, path: str, whose: str = "The answer") -> Shape:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import unicodedata
@@ -27,6 +28,10 @@ EXIT_CODES: Final = (
 
 #: Narrowest column of a table on a terminal, in characters; rows that need narrower ones are shown line by line.
 NARROWEST: Final = 8
+
+
+class Unwritten(Exception):
+    """The answer came, and standard output does not take it; the text says why."""
 
 
 class Misused(Exception):
@@ -69,7 +74,7 @@ def as_json(answer: Any) -> str:
 
 def columns() -> int | None:
     """How wide the terminal is that standard output is; None when it is none, so that nothing is cut for a program."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    return shutil.get_terminal_size().columns if sys.stdout and sys.stdout.isatty() else None
 
 
 def as_table(answer: Any, width: int | None = None) -> str:
@@ -128,6 +133,37 @@ def _widest(widths: Sequence[int], room: int) -> int:
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join(text + " " * (width - _width(text)) for text, width in zip(cells, widths, strict=True)).rstrip()
+
+
+def printed(text: str) -> int:
+    """Print it at once, and return the exit code.
+
+    Raises
+    ------
+    BrokenPipeError
+        Nobody reads any more; told here, before the interpreter meets it at exit.
+    Unwritten
+        Standard output takes no more, as on a full disk, or was closed.
+    """
+    if sys.stdout is None:
+        raise Unwritten("The answer cannot be written: standard output is closed.")
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        read_enough()
+        raise Unwritten(f"The answer cannot be written: {error.strerror}.") from None
+    return DONE
+
+
+def read_enough() -> int:
+    """Let nothing more be written, at exit neither, since whoever read has read enough; returns the exit code."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+    return DONE
 
 
 def cell(value: Any) -> str:

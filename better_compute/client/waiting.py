@@ -11,6 +11,8 @@ from typing import Any, Final
 import msgspec
 
 from better_compute.client import shell
+from better_compute.client.attempts import TRANSIENT
+from better_compute.client.errors import ApiError, ConnectionLost
 from better_compute.client.options import Options
 from better_compute.client.progress import Progress
 from better_compute.client.shapes import Shape
@@ -62,18 +64,29 @@ def run(
             raise Misused(f"{given.method} answers no list; --key tells the items of one apart.")
         identify = _identify(given.key, answer.at("items").items()) if listed else None
         watch: Watch[Any] = Watch(
-            asker, given.method, input, listed=listed, identify=identify, watching=watching, options=asked
+            _Telling(asker, _aside, lambda: _aside("it answers again")),
+            given.method,
+            input,
+            listed=listed,
+            identify=identify,
+            watching=watching,
+            options=asked,
         )
         return _watch(watch, as_json=given.json)
-    watch = Watch(asker, given.method, input, watching=watching, options=asked)
-    return _wait(watch, given, answer)
+    with Progress() as progress:
+        telling = _Telling(asker, progress.interrupt, progress.resume)
+        watch = Watch(telling, given.method, input, watching=watching, options=asked)
+        return _wait(watch, progress, given, answer)
+
+
+def _aside(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
 
 
 def _watch(watch: Watch[Any], *, as_json: bool) -> int:
     try:
         for shown in watch:
-            sys.stdout.write((_line(shown) if as_json else _told(shown)) + "\n")
-            sys.stdout.flush()
+            shell.printed((_line(shown) if as_json else _told(shown)) + "\n")
     except KeyboardInterrupt:
         return shell.INTERRUPTED
     return shell.DONE
@@ -88,7 +101,7 @@ def _line(shown: Any) -> str:
 
 def _told(shown: Any) -> str:
     if not isinstance(shown, Change):
-        return shell.as_table(shown) + "\n"
+        return shell.as_table(shown, shell.columns()) + "\n"
     members = shown.item.items() if isinstance(shown.item, Mapping) else ()
     before = shown.before if isinstance(shown.before, Mapping) else {}
     # Of what changed only what is another now.
@@ -96,7 +109,7 @@ def _told(shown: Any) -> str:
     return " ".join([_SIGNS[shown.kind], shell.cell(shown.id), *told])
 
 
-def _wait(watch: Watch[Any], given: argparse.Namespace, shape: Shape) -> int:
+def _wait(watch: Watch[Any], progress: Progress, given: argparse.Namespace, shape: Shape) -> int:
     reached = [Condition.of(each) for each in given.wait]
     failed = [Condition.of(each) for each in given.unless or ()]
     timeout_s = None if given.timeout is None else seconds("--timeout", given.timeout)
@@ -112,19 +125,42 @@ def _wait(watch: Watch[Any], given: argparse.Namespace, shape: Shape) -> int:
         return all(each.holds(answer) for each in reached) or any(each.holds(answer) for each in failed)
 
     try:
-        with Progress() as progress:
-            answer = watch.until(ends, timeout_s=timeout_s)
+        answer = watch.until(ends, timeout_s=timeout_s)
     except TimeoutError:
+        progress.end()
         sys.stderr.write(f"{' and '.join(given.wait)} did not come within {given.timeout}.\n")
         return shell.NOT_REACHED
     except KeyboardInterrupt:
         return shell.INTERRUPTED
-    sys.stdout.write((shell.as_json(answer) if given.json else shell.as_table(answer)) + "\n")
+    progress.end()
+    shell.printed((shell.as_json(answer) if given.json else shell.as_table(answer, shell.columns())) + "\n")
     if all(each.holds(answer) for each in reached):
         return shell.DONE
     met = next(text for text, each in zip(given.unless, failed, strict=True) if each.holds(answer))
     sys.stderr.write(f"{' and '.join(given.wait)} was waited for, and now {met}.\n")
     return shell.NOT_REACHED
+
+
+class _Telling:
+    """Asks, and tells of a look that got no answer, which a watch outlasts in silence."""
+
+    def __init__(self, asker: Asker, away: Callable[[str], None], back: Callable[[], None]) -> None:
+        self._asker, self._tell_away, self._tell_back, self._away = asker, away, back, False
+
+    def call(self, method: str, input: Any, answer: Any, *, mutation: bool, options: Options) -> Any:
+        """Call it."""
+        try:
+            answered = self._asker.call(method, input, answer, mutation=mutation, options=options)
+        except (ApiError, ConnectionLost) as error:
+            if isinstance(error, ConnectionLost) or error.problem.status in TRANSIENT:
+                if not self._away:
+                    self._tell_away(f"no answer yet, looking again: {shell.cell(str(error))}")
+                self._away = True
+            raise
+        if self._away:
+            self._tell_back()
+        self._away = False
+        return answered
 
 
 @dataclass(frozen=True, slots=True)

@@ -270,6 +270,25 @@ class TestAProcessOfItsOwn:
         os.close(writing)
         assert (ran.returncode, ran.stderr) == (0, "")
 
+    @pytest.mark.parametrize("words", [("compute",), ("compute", "paused")])
+    def test_nor_is_it_for_any_other_command(self, process_env: dict[str, str], words: tuple[str, ...]) -> None:
+        reading, writing = os.pipe()
+        os.close(reading)
+        ran = manage(*words, environment=process_env, stdout=writing, stderr=-1)
+        os.close(writing)
+        assert (ran.returncode, ran.stderr) == (0, "")
+
+    @pytest.mark.parametrize("redirected", [">/dev/full", ">&-"])
+    def test_an_answer_that_cannot_be_written_is_told(
+        self, process_env: dict[str, str], running: Running, redirected: str
+    ) -> None:
+        environment = {**process_env, "PYTHONPATH": str(ROOT), cli.URL: running.url, cli.TOKEN: running.token}
+        for program in ("-m better_compute.client.cli", f"{ROOT}/manage.py compute api"):
+            line = f"{sys.executable} {program} system.version {redirected}"
+            ran = subprocess.run(["sh", "-c", line], env=environment, capture_output=True, text=True, check=False)
+            assert ran.returncode == shell.NO_ANSWER
+            assert re.fullmatch(r"The answer cannot be written: .+\.\n", ran.stderr), ran.stderr
+
 
 class TestTables:
     ROWS = ({"kind": "acme.widgets", "error": "x" * 100, "shard": -1}, {"kind": "b", "error": None, "shard": 12})

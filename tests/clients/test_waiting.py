@@ -25,7 +25,9 @@ from django.db import connection
 
 from better_compute import Principal, compute
 from better_compute.client import cli, shell, waiting
+from better_compute.client.errors import ConnectionLost
 from better_compute.client.progress import Progress
+from better_compute.client.transport import Transport
 from better_compute.store import transaction
 from better_compute.store.work import WorkRow
 from tests.clients.conftest import Running
@@ -126,6 +128,29 @@ class TestWait:
             "tenants.suspend changes something; --wait and --watch are for what only looks.\n",
         )
         assert compute.api.tenants.get(OPERATOR, {"tenantId": "t1"}).state == "active"
+
+    def test_an_installation_that_is_away_for_a_while_is_told_of(self, run: Any, monkeypatch: Any) -> None:
+        real, away = Transport.call, [ConnectionLost("gone"), ConnectionLost("gone")]
+
+        def once_away(*arguments: Any, **named: Any) -> Any:
+            answered = real(*arguments, **named)
+            if len(looked) == 1 and away:
+                raise away.pop()
+            looked.append(answered)
+            if len(looked) == 2:
+                suspend()
+            return answered
+
+        looked: list[Any] = []
+        monkeypatch.setattr(Transport, "call", once_away)
+        code, _, err = run("tenants.get", "tenantId=t1", "--wait", "state=suspended", "--every", "0.05s")
+        assert code == 0
+        assert [line.split(" ", 1)[1] for line in err.splitlines()] == [
+            "state active",
+            "no answer yet, looking again: gone",
+            "state active",
+            "state suspended",
+        ]
 
     def test_a_refusal_ends_it(self, run: Any) -> None:
         code, _, err = run("tenants.get", "tenantId=", "--wait", "state=active")

@@ -12,6 +12,7 @@ from typing import Any, Final
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from better_compute import registry
+from better_compute.client.shell import read_enough
 from better_compute.contract.commands import CliCommand
 from better_compute.contract.errors import ComputeError
 from better_compute.engine.contexts import module_context
@@ -49,16 +50,24 @@ class Command(BaseCommand):
             hosted = registry.current()
         except ComputeError as refusal:
             raise CommandError(str(refusal), returncode=_USAGE) from None
+        try:
+            code = self._perform(hosted, options)
+            if sys.stdout is not None:
+                sys.stdout.flush()
+        except BrokenPipeError:
+            code = read_enough()
+        if code:
+            sys.exit(code)
+
+    def _perform(self, hosted: registry.Registry, options: Mapping[str, Any]) -> int:
         if options["name"] is None:
             self._list(hosted.commands)
-            return
+            return 0
         name = options["name"] if ":" in options["name"] else f"{CORE}:{options['name']}"
         command = hosted.commands.get(name)
         if command is None:
             raise CommandError(unknown(options["name"], list(hosted.commands)), returncode=_USAGE)
-        code = self._run(name, command, hosted, options["arguments"])
-        if code:
-            sys.exit(code)
+        return self._run(name, command, hosted, options["arguments"])
 
     @told(away=_AWAY)
     def _run(self, name: str, command: CliCommand, hosted: registry.Registry, arguments: Sequence[str]) -> int:
