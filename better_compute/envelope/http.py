@@ -39,7 +39,7 @@ def serve(spec: MethodSpec, request: HttpRequest) -> HttpResponse:
 
     act = Act(spec, request_id(request), _trace_context(request), on_identified=count)
     if request.encoding is not None:
-        # Django takes the Content-Type's charset for the address too, codecs that decode no text included.
+        # Django reads the address, too, in the charset that a Content-Type states.
         request.encoding = "utf-8"
     try:
         if request.method != "POST":

@@ -18,6 +18,8 @@ PEEK = "/api/compute/plugins/probe/probes/peek"
 
 def send(caller: Caller, verb: str, path: str, body: bytes = b"", **environ: Any) -> HttpResponse:
     """Send bytes with headers as a WSGI server would name them."""
+    # Django's client leaves the type of an empty body out.
+    environ = {"CONTENT_TYPE": environ.get("content_type", ""), **environ}
     return caller.client.generic(
         verb, path, body, environ.pop("content_type", ""), HTTP_AUTHORIZATION=f"Bearer {caller.secret}", **environ
     )
@@ -98,8 +100,9 @@ def test_a_content_type_that_no_server_passes_on_is_not_called_missing(caller: C
     assert found["detail"] == "The body has no Content-Type, or one with characters other than visible ASCII."
 
 
-@pytest.mark.parametrize("charset", ["rot13", "undefined", "utf-16", "cp037", "idna"])
+@pytest.mark.parametrize("charset", ["utf-16", "utf-7", "cp037", "nonsense"])
 def test_no_charset_changes_how_an_address_is_read(caller: Caller, charset: str) -> None:
+    """One that decodes no text, as rot13, ends in Django before any view is found."""
     asked = {"content_type": f"application/json; charset={charset}"}
     answer = told(send(caller, "GET", f"{PEEK}?tenantId=%741", **asked), 200)
     assert answer["value"][0] == "t1"
