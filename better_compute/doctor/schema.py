@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from django.core.exceptions import ImproperlyConfigured
 from django.db import DatabaseError, connections
 from django.db.utils import InterfaceError
 
@@ -21,7 +22,7 @@ def unreachable(using: str) -> Finding | None:
     """Say that the database cannot be reached, or return None."""
     try:
         connections[using].ensure_connection()
-    except (DatabaseError, InterfaceError) as failure:
+    except (DatabaseError, InterfaceError, ImproperlyConfigured) as failure:
         return Finding(
             check="database.unreachable",
             severity="error",

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
+from django.core.exceptions import ImproperlyConfigured
 from django.db import DatabaseError, NotSupportedError, OperationalError, connections, router
 from django.db.backends.base.base import BaseDatabaseWrapper
 
@@ -53,6 +54,11 @@ def connect(using: str) -> BaseDatabaseWrapper:
     except NotSupportedError as error:
         # Django's own bound, which may lie above ours.
         raise Refused(f"{error}.", mend=f"Upgrade the server of database {using!r}.") from error
+    except ImproperlyConfigured as error:
+        raise Refused(
+            f"Database {using!r}: {' '.join(str(error).split())}",
+            mend="Correct the settings; a variable of the environment that they read may be empty.",
+        ) from error
     except OperationalError as error:
         raise Unreachable(
             f"Database {using!r} cannot be reached: {' '.join(str(error).split())}",

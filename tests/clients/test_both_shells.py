@@ -255,6 +255,17 @@ class TestAProcessOfItsOwn:
         assert ran.stderr.endswith(f"{told}\n")
         assert ran.returncode == (code if words[0] == "compute" else 2)
 
+    @pytest.mark.parametrize(
+        ("words", "code"), [(("compute_migrate", "--check"), 2), (("migrate", "--check"), 2), (("doctor",), 1)]
+    )
+    def test_settings_that_name_no_database_end_no_command_with_a_traceback(
+        self, process_env: dict[str, str], words: tuple[str, ...], code: int
+    ) -> None:
+        ran = manage(*words, environment={**process_env, "DATABASE_URL": ""}, capture_output=True)
+        assert ran.returncode == code, ran.stderr
+        assert "Traceback" not in ran.stderr
+        assert "improperly configured" in ran.stderr + ran.stdout
+
     def test_the_help_names_the_program_as_it_is_called(self, process_env: dict[str, str], running: Running) -> None:
         ran = manage("compute", "api", "--help", environment=process_env, capture_output=True)
         assert ran.stdout.startswith("usage: manage.py compute api [-h] ")
