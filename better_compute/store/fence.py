@@ -10,13 +10,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from django.db import connections
-from psycopg import errors, generators, sql
-from psycopg.pq import ExecStatus
+from psycopg import sql
 
 from better_compute import conf
 from better_compute.contract.contexts import LeaseInfo
 from better_compute.contract.errors import LeaseLost
-from better_compute.store import arrays, mark
+from better_compute.store import arrays, mark, message
 
 #: Set on a connection whose session is read-only outside fenced transactions (``store.session``).
 READ_ONLY_SESSION: Final = "_compute_read_only_session"
@@ -135,14 +134,7 @@ class Fence:
         if prepared not in self._opening:
             local = getattr(connection, LOCAL_SETTINGS, {})
             self._opening[prepared] = self._statement(prepared, local).as_bytes(session)
-        with connection.wrap_database_errors:
-            with session.lock:
-                session.pgconn.send_query(self._opening[prepared])
-                # Through the connection's own wait, which has a deadline (``store.session``).
-                result = session.wait(generators.execute(session.pgconn))[-1]
-            if result.status != ExecStatus.TUPLES_OK:
-                raise errors.error_from_result(result, encoding=session.info.encoding)
-        if result.ntuples != len(self.held):
+        if message.exchange(connection, self._opening[prepared]).ntuples != len(self.held):
             raise _lost(self.held)
 
     def _statement(self, prepared: bool, local: Mapping[str, str]) -> sql.Composable:

@@ -14,6 +14,7 @@ from typing import Any, Final
 import django.db
 
 from better_compute.contract.errors import ComputeError, ErrorCode
+from better_compute.store import message
 
 _NAME: Final = "compute.transaction"
 _GONE: Final = "compute_transaction_replaced"
@@ -28,6 +29,14 @@ CHECK: Final = f"""
 SELECT CASE WHEN current_setting('{_NAME}', true) = 'open' THEN 0
   ELSE ('{_GONE}' || COALESCE(current_setting('{_NAME}', true), ''))::integer END
 """
+
+_COMMIT: Final = f"{CHECK}; COMMIT".encode()
+
+
+def commit(connection: Any) -> None:
+    """Check and COMMIT in one message, of which no wrapper of Django's cursor is told; raises like :func:`check`."""
+    with told():
+        message.exchange(connection, _COMMIT)
 
 
 def check(cursor: Any) -> None:

@@ -189,6 +189,7 @@ def transaction(
             _end(
                 connection,
                 marked=marked or isinstance(first, Fence),
+                bare=fence is not None,
                 commits=outermost and not getattr(connection.features, "uses_server_side_binding", False),
             )
         finally:
@@ -241,11 +242,11 @@ def _send_held_back(connection: Any, cursor: Any) -> None:
         held.sent = True
 
 
-def _end(connection: Any, *, marked: bool, commits: bool) -> None:
+def _end(connection: Any, *, marked: bool, commits: bool, bare: bool) -> None:
     """Check the mark and send what is held back, with ``commits`` in one message with COMMIT.
 
     Django then finds the COMMIT done. A hot key's row stays locked until then, so each moment in between is one
-    that every other writer waits.
+    that every other writer waits. ``bare``: what began past Django's cursor ends past it too, if nothing is held back.
     """
     held = _held_back(connection)
     entries = [entry[1] for entry in connection.run_on_commit]
@@ -254,6 +255,9 @@ def _end(connection: Any, *, marked: bool, commits: bool) -> None:
     rows = [row for marker in markers for row in marker.rows]
     if rows:
         statements.append(work.upserting(rows))
+    if bare and not statements:
+        mark.commit(connection)
+        return
     if marked:
         statements.insert(0, (mark.CHECK, ()))
     if statements:

@@ -307,6 +307,42 @@ class TestFusedFence:
         assert self.on_a_handlers_thread(work) == []
         assert queued() == {}
 
+    def test_with_nothing_held_back_its_end_is_the_cores_own_message(self, held: list[LeaseInfo]) -> None:
+        sent: list[str] = []
+
+        def work() -> None:
+            with CaptureQueriesContext(connection) as captured:
+                with transaction.transaction(first=Fence(held[:1]), fenced=True), connection.cursor() as cursor:
+                    store_work.upsert(cursor, [ROW])
+                sent.extend(query["sql"] for query in captured if "compute." in query["sql"])
+            assert connection.connection.info.transaction_status == TransactionStatus.IDLE
+
+        assert self.on_a_handlers_thread(work) == []
+        assert (queued(), sent) == ({"one": 1}, [])
+
+    def test_a_deferred_constraint_that_fails_undoes_a_fenced_write(self, held: list[LeaseInfo]) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("CREATE TABLE late (n int PRIMARY KEY, m int REFERENCES late DEFERRABLE INITIALLY DEFERRED)")
+
+        def work() -> None:
+            with (
+                pytest.raises(IntegrityError),
+                transaction.transaction(first=Fence(held[:1]), fenced=True),
+                connection.cursor() as cursor,
+            ):
+                store_work.upsert(cursor, [ROW])
+                cursor.execute("INSERT INTO late VALUES (1, 2)")
+            assert connection.connection.info.transaction_status == TransactionStatus.IDLE
+            with transaction.transaction(first=Fence(held[:1]), fenced=True), connection.cursor() as cursor:
+                store_work.upsert(cursor, [OTHER])
+
+        try:
+            assert self.on_a_handlers_thread(work) == []
+            assert queued() == {"two": 1}
+        finally:
+            with connection.cursor() as cursor:
+                cursor.execute("DROP TABLE late")
+
     def test_an_exception_rolls_back(self, held: list[LeaseInfo]) -> None:
         def work() -> None:
             with (
