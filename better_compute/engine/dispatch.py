@@ -33,6 +33,9 @@ _spread: Final = secrets.SystemRandom()
 TURN_SECONDS: Final = 0.05
 #: A kind whose keys take less than this is drained fastest by one thread: more of them contend for the interpreter.
 SHARED_SECONDS: Final = 0.00005
+#: So many batches of such a kind are claimed at once, which take half a turn at most: a pass costs a good part of its
+#: time whatever its size.
+CHEAP_BATCHES: Final = 5
 #: A transaction may take so long between its enqueue and its commit before the key has to wait for a poll.
 FLOOR_MARGIN: Final = timedelta(milliseconds=500)
 #: A key that ran and is due still (an enqueuer holds its row) is left alone for a while, doubling.
@@ -84,7 +87,8 @@ class Lane:
             return batch
         if self.cost is None:
             return 1
-        return max(1, min(batch, int(TURN_SECONDS / max(self.cost, 1e-6))))
+        most = batch if self.shares else batch * CHEAP_BATCHES
+        return max(1, min(most, int(TURN_SECONDS / max(self.cost, 1e-6))))
 
     @property
     def shares(self) -> bool:

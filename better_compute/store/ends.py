@@ -31,7 +31,7 @@ WITH fence AS MATERIALIZED (
   ORDER BY lease.name
   FOR KEY SHARE OF lease
 ), ended AS MATERIALIZED (
-  SELECT queued.kind, queued.key{columns}
+  SELECT queued.ctid, queued.kind, queued.key{columns}
   FROM unnest(%(keys)s::text[], %(ids)s::bigint[], %(generations)s::bigint[], %(names)s::text[]{arrays})
          AS ran (key, id, generation, name{fields})
   JOIN fence ON fence.name = ran.name
@@ -43,14 +43,12 @@ WITH fence AS MATERIALIZED (
 
 ENDED_DONE = _ENDED.format(columns="", arrays="", fields="", and_generation=_UNTOUCHED)
 
-FINISH_DONE = (
-    ENDED_DONE
-    + """
-DELETE FROM compute_work queued USING ended
-WHERE queued.kind = ended.kind AND queued.key = ended.key
-RETURNING queued.key
+# A row that is locked stays where it is, so its place saves looking its key up once more.
+DELETE_DONE: Final = """
+DELETE FROM compute_work queued USING ended WHERE queued.ctid = ended.ctid RETURNING queued.key
 """
-)
+
+FINISH_DONE = ENDED_DONE + DELETE_DONE
 
 # A key that stays: periodic (comes back after `wait_ms`), SYNC_AGAIN (wait 0: the tail of the queue), or DONE but
 # enqueued meanwhile. It succeeded, so its failures are forgotten.

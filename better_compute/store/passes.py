@@ -29,18 +29,18 @@ _NOTED: Final = """noted AS (
 )
 """
 
+# The first row: what was deleted as one text, which costs both sides less than a row for each, and the time.
 _ANSWER: Final = """
-SELECT NULL::bigint, NULL::text, NULL::smallint, NULL::bigint, NULL::integer, NULL::bigint, compute_now(), NULL::boolean
-UNION ALL """
+SELECT NULL::bigint, {deleted}, NULL::smallint, NULL::bigint, NULL::integer, NULL::bigint, compute_now(), NULL::boolean
+UNION ALL SELECT * FROM due"""
 
-CLAIM_NOTED: Final = f"WITH {claims.DUE}, {_NOTED}{_ANSWER}SELECT * FROM due"  # noqa: S608 - fragments of our own
+CLAIM_NOTED: Final = f"WITH {claims.DUE}, {_NOTED}{_ANSWER.format(deleted='NULL::text')}"
 
-FINISH_AND_CLAIM: Final = f"""{ends.ENDED_DONE}, deleted AS (
-  DELETE FROM compute_work queued USING ended
-  WHERE queued.kind = ended.kind AND queued.key = ended.key
-  RETURNING queued.key
-), {claims.DUE}, {_NOTED}{_ANSWER}SELECT NULL, deleted.key, NULL, NULL, NULL, NULL, NULL::timestamptz, NULL FROM deleted
-UNION ALL SELECT * FROM due"""  # noqa: S608 - fragments of our own
+_DELETED: Final = "(SELECT json_agg(deleted.key)::text FROM deleted)"
+
+FINISH_AND_CLAIM: Final = (
+    f"{ends.ENDED_DONE}, deleted AS ({ends.DELETE_DONE}), {claims.DUE}, {_NOTED}{_ANSWER.format(deleted=_DELETED)}"
+)
 
 
 class Noted(msgspec.Struct, omit_defaults=True):
@@ -107,11 +107,9 @@ def _parameters(member: str, look: Look, others: Sequence[Noted]) -> dict[str, A
 
 
 def _found(rows: Sequence[Any]) -> Found:
-    claimed: list[Claimed] = []
-    deleted: list[str] = []
-    for row in rows[1:]:
-        if row[0] is None:
-            deleted.append(row[1])
-        else:
-            claimed.append(Claimed._make(row))
-    return Found(claimed, rows[0][6], frozenset(deleted))
+    _, deleted, *_, at, _ = rows[0]
+    return Found(
+        [Claimed._make(row) for row in rows[1:]],
+        at,
+        frozenset() if deleted is None else frozenset(msgspec.json.decode(deleted, type=list[str])),
+    )

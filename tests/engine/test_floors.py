@@ -92,7 +92,7 @@ def passing(batch: int = 100) -> Iterator[Passes]:
         cursor.execute("DELETE FROM compute_work WHERE kind = %s", [KIND])
         member.join(cursor)
         member.balance(cursor)
-        lane = Lane(ModuleSpec("t", "tests", "t", reconcilers=(reconciler,)), reconciler, member, cost=1e-6)
+        lane = Lane(ModuleSpec("t", "tests", "t", reconcilers=(reconciler,)), reconciler, member, cost=1e-4)
         try:
             yield Passes(cursor, lane, member, batch)
         finally:

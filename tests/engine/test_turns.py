@@ -134,3 +134,10 @@ def test_a_key_that_becomes_due_behind_the_look_is_not_left_to_the_poll() -> Non
         assert thread.run_next()
         assert lane.timer is not None
         assert lane.timer < monotonic() + 0.5  # it polls after a second
+
+
+@pytest.mark.parametrize(("cost", "keys"), [(None, 1), (1.0, 1), (0.001, 50), (0.0001, 100), (0.00001, 500)], ids=str)
+def test_the_cheaper_a_kinds_keys_the_more_are_claimed_at_once(cost: float | None, keys: int) -> None:
+    reconciler = Ends(done)
+    lane = Lane(ModuleSpec("t", "tests", "t"), reconciler, Membership("controllers", {}), cost=cost)
+    assert lane.limit(100) == keys

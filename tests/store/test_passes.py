@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from better_compute.store import leases, members, passes, work
 from better_compute.store.claims import CRASHED, NO_FLOOR, Claimed, Look
 from better_compute.store.ends import Ended
 from better_compute.store.passes import Found, Noted
+from better_compute.store.session import connect
 from better_compute.store.work import WorkRow
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -62,6 +64,15 @@ def note(cursor: Any) -> list[dict[str, Any]]:
     import json
 
     return list(json.loads(cursor.fetchone()[0]))
+
+
+def wait_until_blocked(cursor: Any) -> None:
+    while True:
+        cursor.execute(
+            "SELECT FROM pg_stat_activity WHERE datname = current_database() AND cardinality(pg_blocking_pids(pid)) > 0"
+        )
+        if cursor.fetchone() is not None:
+            return
 
 
 def version_of_the_member(cursor: Any) -> str:
@@ -152,6 +163,37 @@ class TestFinishAndClaim:
         found = finish(cursor, claims)
         assert (found.deleted, keys(found)) == (set(), [])
         assert keys(claim(cursor)) == ["a"]
+
+    def test_a_key_dirtied_between_the_look_and_the_lock_stays(self, cursor: Any) -> None:
+        enqueue(cursor, "a")
+        claims = claim(cursor).claimed
+        found: list[Found] = []
+
+        def finish_elsewhere() -> None:
+            with connect("default", "test", {}) as session:
+                found.append(finish(session.cursor(), claims))
+
+        thread = Thread(target=finish_elsewhere)
+        # The statement has its snapshot, and waits for the lease.
+        with connect("default", "test", {}) as holder, holder.transaction():
+            holder.execute("SELECT FROM compute_leases WHERE name = %s FOR UPDATE", [LEASE])
+            thread.start()
+            wait_until_blocked(cursor)
+            enqueue(cursor, "a")
+        thread.join()
+        assert [each.deleted for each in found] == [set()]
+        assert keys(claim(cursor)) == ["a"]
+
+    def test_a_row_that_moved_since_it_was_claimed_is_deleted(self, cursor: Any) -> None:
+        enqueue(cursor, "a")
+        claims = claim(cursor).claimed
+        cursor.execute("UPDATE compute_work SET attempts = attempts")
+        assert finish(cursor, claims).deleted == {"a"}
+
+    def test_keys_of_any_script_are_told_as_deleted(self, cursor: Any) -> None:
+        names = {'quo"ted', "back\\slash", "ключ", "鍵\U0001f511", "line\nbreak"}
+        enqueue(cursor, *names)
+        assert finish(cursor, claim(cursor).claimed).deleted == names
 
     def test_a_later_incarnation_stays(self, cursor: Any) -> None:
         enqueue(cursor, "a")

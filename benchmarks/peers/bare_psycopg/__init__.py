@@ -53,11 +53,13 @@ class Holder:
         """Delete them under the lease."""
         ends.finish_done(cursor, self.member, self.kind, [Ended(claimed, self.lease, self.epoch) for claimed in claims])
 
-    def drain(self, handle: Callable[[Holder, Sequence[Claimed]], None] = lambda holder, claims: None) -> int:
+    def drain(
+        self, handle: Callable[[Holder, Sequence[Claimed]], None] = lambda holder, claims: None, batch: int = BATCH
+    ) -> int:
         """Claim, handle, finish until nothing is due; how many keys that were."""
         drained = 0
         with self.queue.cursor() as cursor:
-            while claims := self.claim(cursor):
+            while claims := self.claim(cursor, batch):
                 handle(self, claims)
                 self.finish(cursor, claims)
                 drained += len(claims)
