@@ -26,6 +26,8 @@ _LENGTH: Final = re.compile(r"[0-9]{1,19}", re.ASCII)
 _JSON: Final = re.compile(
     r"application/json[ \t]*(?:;[ \t]*(?:charset=(?:utf-8|\"utf-8\")[ \t]*)?)?", re.ASCII | re.IGNORECASE
 )
+#: RFC 9110, section 13: each makes a change depend on what stands there.
+_PRECONDITIONS: Final = ("If-Match", "If-None-Match", "If-Unmodified-Since")
 _REALM: Final = 'Bearer realm="better-compute"'
 
 
@@ -85,15 +87,19 @@ def _read_options(act: Act, request: HttpRequest) -> None:
 
     What else a POST's address asks is refused: a dry run that is mistyped must not commit.
     """
-    unknown = sorted(set(request.GET) - {"dryRun"})
-    if request.method == "POST" and unknown:
+    mutation = act.spec.kind == "mutation"
+    unknown = sorted(set(request.GET) - ({"dryRun"} if mutation else set()))
+    if unknown:
         raise ComputeError(
             ErrorCode.INVALID_INPUT,
             f"The address of this POST asks for {shown(unknown[0], 64)!r}.",
-            mend="Put the input into the body; the address may ask for dryRun=true alone.",
+            mend="Put the input into the body; the address may ask for dryRun=true alone."
+            if mutation
+            else "Put the input into the body; a query keeps nothing, so that there is nothing to try.",
         )
-    if act.spec.kind != "mutation":
+    if not mutation:
         return
+    _refuse_preconditions(request)
     key = request.headers.get("Idempotency-Key")
     if key is not None:
         act.idempotency_key = idempotency.key_of(key)
@@ -103,6 +109,17 @@ def _read_options(act: Act, request: HttpRequest) -> None:
             ErrorCode.INVALID_INPUT, f"dryRun is {', '.join(given)[:64]!r}.", mend="Write dryRun=true or dryRun=false."
         )
     act.dry_run = given == ["true"]
+
+
+def _refuse_preconditions(request: HttpRequest) -> None:
+    """Refuse a change on conditions that nobody judges: its caller believes that another's change is safe from it."""
+    for name in _PRECONDITIONS:
+        if name in request.headers:
+            raise ComputeError(
+                ErrorCode.INVALID_INPUT,
+                f"{name} is not judged here: an answer has no ETag.",
+                mend="Leave it out; a method that minds what stands takes its generation in the input.",
+            )
 
 
 def refuse(request: HttpRequest, error: BaseException, headers: Mapping[str, str] | None = None) -> HttpResponse:

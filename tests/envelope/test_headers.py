@@ -165,3 +165,19 @@ def test_an_address_that_is_not_utf_8_is_refused_and_not_mended(caller: Caller, 
 def test_a_replacement_character_that_was_meant_is_taken(caller: Caller) -> None:
     response = send(caller, "GET", PEEK, QUERY_STRING="tenantId=t1&extra=%EF%BF%BD")
     assert told(response, 200)["value"] == ["t1", "\ufffd"]
+
+
+@pytest.mark.parametrize("name", ["If-Match", "If-None-Match", "If-Unmodified-Since"])
+def test_a_change_on_a_condition_that_nobody_judges_is_refused(caller: Caller, name: str) -> None:
+    before = count_rows()
+    found = told(caller.post("plugins/probe/probes/write", {"tenantId": "t1"}, **{name: '"5"'}), 400)
+    assert found["detail"] == f"{name} is not judged here: an answer has no ETag."
+    assert "generation" in found["mend"]
+    assert grown(before) == {}
+    assert caller.post("plugins/probe/probes/peek", {"tenantId": "t1"}, **{name: '"5"'}).status_code == 200
+
+
+@pytest.mark.parametrize("asked", ["dryRun=true", "dryRun=nonsense", "tenantId=t1"])
+def test_the_address_of_a_querys_post_asks_for_nothing(caller: Caller, asked: str) -> None:
+    found = told(caller.post(f"plugins/probe/probes/peek?{asked}", {"tenantId": "t1"}), 400)
+    assert found["detail"] == f"The address of this POST asks for '{asked.partition('=')[0]}'."
