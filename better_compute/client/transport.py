@@ -20,6 +20,8 @@ from better_compute.client.watching import Watching
 RETRIES: Final = 4
 TIMEOUT_S: Final = 30.0
 _DEFAULT: Final = Options()
+#: Where an installation serves its methods, which its own pages tell as its address.
+_ROUTES: Final = "/api/compute"
 _WATCHING: Final = Watching()
 
 
@@ -35,7 +37,7 @@ def _settings(base_url: str, token: str, timeout_s: float) -> dict[str, Any]:
         raise ValueError("The token is none: it is empty, or has characters that no header carries.")
     # Redirects would carry the token to wherever a proxy points.
     return {
-        "base_url": base_url.rstrip("/") + "/api/compute/",
+        "base_url": base_url.rstrip("/").removesuffix(_ROUTES) + f"{_ROUTES}/",
         "headers": {"Authorization": f"Bearer {token}", "User-Agent": "better-compute-python"},
         "timeout": timeout_s,
         "follow_redirects": False,
@@ -48,7 +50,7 @@ class Transport:
     Parameters
     ----------
     base_url
-        Where the installation is served, without ``/api/compute``.
+        Where the installation is served; ``/api/compute`` behind it counts for nothing.
     token
         A bearer token.
     retries

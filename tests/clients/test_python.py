@@ -64,6 +64,12 @@ def test_every_method_answers_as_over_plain_http(running: Running, generated: An
                 assert value == still(expected["answer"])[name], (case, name)
 
 
+@pytest.mark.parametrize("behind", ["/", "/api/compute", "/api/compute/"])
+def test_the_address_that_the_api_is_read_at_is_good_too(running: Running, behind: str) -> None:
+    with Transport(running.url + behind, running.token) as transport:
+        assert "core" in transport.call("system.version")
+
+
 def test_every_method_answers_under_asyncio(running: Running, generated: Any) -> None:
     async def call_all() -> None:
         async with AsyncTransport(running.url, running.token) as transport:

@@ -11,7 +11,7 @@ import pytest
 
 from better_compute.store import transaction
 from better_compute.store.work import WorkRow
-from tests.clients.conftest import Running, cases, still
+from tests.clients.conftest import Running, cases, still, with_typescript
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
@@ -30,3 +30,9 @@ def test_every_method_answers_as_over_plain_http(running: Running, built: Path) 
         assert still(mine) == still(theirs), case
     assert answered["walked"] == [f"t{number}" for number in range(7)]
     assert answered["poked"] == ["ts", "ts"]
+
+
+def test_the_address_that_the_api_is_read_at_is_good_too(running: Running, built: Path) -> None:
+    asked = [{"method": "system.version", "input": {}, "options": {}}]
+    (told,) = with_typescript(built, f"{running.url}/api/compute/", running.token, asked)
+    assert "core" in told["answer"]

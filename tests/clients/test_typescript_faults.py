@@ -53,6 +53,13 @@ def test_what_is_no_answer_of_ours_is_refused_at_once(server: Server, built: Pat
     assert len(server.seen) == 1
 
 
+def test_nobody_who_answers_is_told_with_the_cause(server: Server, built: Path) -> None:
+    server.stop()
+    met = node(built, "hostile.mjs", server.url, "call")
+    assert met["error"] == "ConnectionLost"
+    assert "ECONNREFUSED" in met["told"]
+
+
 @pytest.mark.parametrize(
     "first",
     [

@@ -61,7 +61,7 @@ export interface Options {
 }
 
 export interface Settings {
-  /** Where the installation is served, without `/api/compute`. */
+  /** Where the installation is served; `/api/compute` behind it counts for nothing. */
   baseUrl: string;
   token: string;
   /** Attempts after the first; 4 by default. */
@@ -90,7 +90,7 @@ export class Transport {
     const fetch = this.#settings.fetch ?? globalThis.fetch;
     if (!/^[A-Za-z][\w-]*(\.[A-Za-z][\w-]*)+$/.test(method)) throw new RangeError(`"${method}" is no method's name.`);
     const query = mutation && options.dryRun ? "?dryRun=true" : "";
-    const url = `${baseUrl.replace(/\/+$/, "")}/api/compute/${method.replaceAll(".", "/")}${query}`;
+    const url = `${baseUrl.replace(/\/+$/, "").replace(/\/api\/compute$/, "")}/api/compute/${method.replaceAll(".", "/")}${query}`;
     const headers: Record<string, string> = {
       Authorization: `Bearer ${token}`,
       "Content-Type": "application/json",
@@ -117,7 +117,7 @@ export class Transport {
         lost = error;
       }
       const wait = attempt < retries ? waitMs(refused, attempt) : undefined;
-      if (wait === undefined) throw refused ?? new ConnectionLost(`${method}: ${String(lost)}`, { cause: lost });
+      if (wait === undefined) throw refused ?? new ConnectionLost(`${method}: ${reason(lost)}`, { cause: lost });
       await sleep(wait, options.signal);
     }
   }
@@ -210,6 +210,14 @@ async function refusal(response: Response, most: number): Promise<ApiError> {
     };
   }
   return new ApiError(problem, /^[0-9]+$/.test(after) ? Number(after) : undefined);
+}
+
+/** Why no answer came: `fetch failed` alone tells nobody that nothing listens there. */
+function reason(lost: unknown): string {
+  const cause = lost instanceof Error && lost.cause instanceof Error ? lost.cause : undefined;
+  if (cause === undefined) return String(lost);
+  // Of several addresses that refuse, the cause has no words but their code.
+  return `${String(lost)}: ${cause.message || ("code" in cause ? String(cause.code) : cause.name)}`;
 }
 
 function waitMs(refused: ApiError | undefined, attempt: number): number | undefined {
