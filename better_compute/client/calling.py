@@ -136,11 +136,16 @@ def _all(installation: Installation, method: str, input: dict[str, Any], asked: 
 def _list(installation: Installation, given: argparse.Namespace) -> int:
     found = shell.methods(installation.document())
     rows = [
-        {"method": name, "kind": operation["x-compute"]["kind"], "summary": operation.get("summary", "")}
+        {"method": name, "kind": operation["x-compute"]["kind"], "summary": _summary(operation)}
         for name, operation in sorted(found.items())
         if name.startswith(given.method or "")
     ]
     return show(rows if given.json else {"methods": rows}, as_json=given.json)
+
+
+def _summary(operation: Mapping[str, Any]) -> str:
+    notice = operation["x-compute"].get("deprecated", "")
+    return f"{operation.get('summary', '')} {notice}".strip()
 
 
 def show(answer: Any, *, as_json: bool) -> int:

@@ -106,6 +106,11 @@ class Deprecation:
                 f"Deprecation(sunset={self.sunset}) is not after since={self.since}; leave callers time to change."
             )
 
+    def notice(self) -> str:
+        """What callers are told, everywhere in the same words."""
+        gone = f" It may be gone from {self.sunset}." if self.sunset else ""
+        return f"Deprecated since {self.since}: use {self.use}.{gone}"
+
 
 @dataclass(frozen=True, slots=True)
 class MethodDeclaration:

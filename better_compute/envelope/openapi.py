@@ -233,13 +233,19 @@ def _operation(spec: MethodSpec, schemas: _Schemas, operation_id: str) -> dict[s
     schema = schemas.of(spec.output_type)
     answer = {"schema": schema, **_example(examples.of_answer(spec, schema, schemas.components))}
     refusals = {**_REFUSALS, **(_OF_LISTS if issubclass(spec.input_type, PageInput) else {})}
+    notice = spec.deprecated.notice() if spec.deprecated else ""
     return {
         "operationId": operation_id,
         "tags": [_tag(spec)],
         "summary": spec.summary,
-        "description": f"Needs `{spec.action}` on a resource of type `{resource_type(spec)}`.{_instead(spec)}",
+        "description": f"Needs `{spec.action}` on a resource of type `{resource_type(spec)}`. {notice}".rstrip(),
         **({"deprecated": True} if spec.deprecated else {}),
-        "x-compute": {"module": spec.module, "action": spec.action, "kind": spec.kind},
+        "x-compute": {
+            "module": spec.module,
+            "action": spec.action,
+            "kind": spec.kind,
+            **({"deprecated": notice} if notice else {}),
+        },
         "responses": {
             "200": {
                 "description": "The answer.",
@@ -253,13 +259,6 @@ def _operation(spec: MethodSpec, schemas: _Schemas, operation_id: str) -> dict[s
 
 def _example(value: Any) -> dict[str, Any]:
     return {} if value is None else {"example": value}
-
-
-def _instead(spec: MethodSpec) -> str:
-    if spec.deprecated is None:
-        return ""
-    gone = f" It may be gone from {spec.deprecated.sunset}." if spec.deprecated.sunset else ""
-    return f" Deprecated since {spec.deprecated.since}: use {spec.deprecated.use}.{gone}"
 
 
 def _parameters(spec: MethodSpec, schemas: _Schemas, given: dict[str, Any]) -> Iterator[dict[str, Any]]:

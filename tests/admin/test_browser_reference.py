@@ -66,6 +66,17 @@ def test_the_page_of_every_method_is_whole_and_legible(watched: Watched) -> None
                 fits(watched, f"reference-{name}-{size}-{scheme}")
 
 
+def test_the_fields_of_what_a_field_holds_are_shown(watched: Watched) -> None:
+    page = watched.page
+    page.goto(f"{watched.base}/api/compute/reference#grants.create")
+    page.get_by_role("heading", name="ResourceRef", exact=True).wait_for()
+    first = page.locator("h4:text-is('ResourceRef') + table tbody tr").first
+    assert first.locator("td").all_inner_texts()[:3] == ["type", "string", "required"]
+    page.goto(f"{watched.base}/api/compute/reference#tokens.list")
+    page.get_by_role("heading", name="Token", exact=True).wait_for()
+    assert page.get_by_role("cell", name="hint", exact=True).count() == 1
+
+
 def test_a_call_from_the_page_is_the_operators_own(watched: Watched) -> None:
     page = watched.page
     page.goto(f"{watched.base}/api/compute/reference#work.pause")

@@ -11,6 +11,7 @@ from datetime import date
 from typing import Any
 
 import pytest
+from django.core.management import call_command
 from django.db import connection
 from django.test import override_settings
 from django.urls import include, path
@@ -108,9 +109,21 @@ class TestDeprecated:
         operations = document["paths"]["/plugins/acme/widgets/count"]
         assert all(each["deprecated"] for each in operations.values())
         assert "use widgets.tally. It may be gone from 2027-07-01." in operations["get"]["description"]
-        assert "@deprecated */" in clients.typescript(document)
-        assert '"""Deprecated. Count' in clients.python(document)
+        notice = "Deprecated since 2027-01-01: use widgets.tally. It may be gone from 2027-07-01."
+        assert all(each["x-compute"]["deprecated"] == notice for each in operations.values())
+        assert f"widgets. @deprecated {notice} */" in clients.typescript(document)
+        assert f'"""Count a tenant\'s widgets. {notice}"""' in clients.python(document)
         assert [row.method for row in matrix().methods if row.deprecated] == ["plugins.acme.widgets.count"]
+
+    def test_the_table_of_the_matrix_says_what_to_use(self, capsys: pytest.CaptureFixture[str]) -> None:
+        call_command("authz_matrix")
+        assert "plugins.acme.widgets.count is deprecated: use widgets.tally.\n" in capsys.readouterr().out
+
+    def test_a_shells_list_says_so(self, capsys: pytest.CaptureFixture[str]) -> None:
+        call_command("compute", "api", "--list", "plugins.acme")
+        count, poke = capsys.readouterr().out.splitlines()[1:]
+        assert "widgets. Deprecated since 2027-01-01: use widgets.tally." in count
+        assert "Deprecated" not in poke
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,7 @@ def _method(offered: Surface, method: Method, *, asynchronous: bool) -> Iterator
     define, wait = ("async def", "await ") if asynchronous else ("def", "")
     answer = _annotation(offered, method.answer, lenient=True)
     yield f"    {define} {snake(method.name)}({_parameters(offered, method)}) -> {answer}:"
-    yield f'        """{"Deprecated. " if method.deprecated else ""}{_doc(method.summary or method.dotted)}"""'
+    yield f'        """{_doc(f"{method.summary or method.dotted} {method.deprecated}".rstrip())}"""'
     yield f"        input: builtins.dict[str, Any] = {_input(method)}"
     yield f"        answer: {answer} = {wait}self.transport.call("
     yield f"            {method.dotted!r}, input, {answer}, mutation={method.mutation}, options=options"

@@ -55,7 +55,8 @@ class Method:
     name: str
     mutation: bool
     summary: str
-    deprecated: bool
+    #: Since when and what to use instead, of a method that will go; else empty.
+    deprecated: str
     fields: tuple[Field, ...]
     answer: Schema
     item: Schema | None
@@ -136,7 +137,7 @@ def _method(path: str, operation: Schema, schemas: Mapping[str, Schema]) -> Meth
         name=dotted.rpartition(".")[2],
         mutation=operation["x-compute"]["kind"] == "mutation",
         summary=operation.get("summary", ""),
-        deprecated=bool(operation.get("deprecated")),
+        deprecated=operation["x-compute"].get("deprecated", ""),
         fields=fields,
         answer=answer,
         item=page["items"]["items"] if pages else None,

@@ -66,6 +66,9 @@ class Command(BaseCommand):
                 f"A role's letters are for tenants that stand to its own as: {', '.join(found.relations)}. A allowed, "
                 "D ACCESS_DENIED, - NOT_FOUND. For resource system, own is the root and the others are any tenant."
             )
+        for row in found.methods:
+            if row.deprecated:
+                self.stdout.write(f"{row.method} is deprecated: use {row.deprecated}.")
         for difference in found.differences:
             self.stdout.write(self.style.ERROR(f"{difference.what}: {difference.method}: {difference.detail}"))
         if not found.differences:

@@ -83,11 +83,11 @@ function show() {
   const answer = resolve(operation.responses["200"].content["application/json"].schema);
   by("detail").replaceChildren(
     make("h2", {}, name),
-    make("p", {}, operation.summary, operation.deprecated ? make("strong", { class: "bad" }, " Deprecated.") : null),
+    make("p", {}, operation.summary, operation.deprecated ? make("strong", { class: "bad" }, ` ${operation["x-compute"].deprecated}`) : null),
     make("p", { class: "quiet" }, make("span", { class: `mark ${kind}` }, kind), ` of ${module}, needs `, make("code", {}, action),
       ` · POST ${base.replace(/\/$/, "")}${path}${item.get ? " or GET" : ""}`),
-    make("h3", {}, "Input"), fields(input, true),
-    make("h3", {}, "Answer"), fields(answer, false),
+    make("h3", {}, "Input"), fields(input, true), ...within(input, true),
+    make("h3", {}, "Answer"), fields(answer, false), ...within(answer, false),
     make("h3", {}, "Try it"), attempt(name, path, kind, example ?? sample(input)),
   );
 }
@@ -101,6 +101,20 @@ function fields(schema, given) {
       make("td", {}, limits(each, false))));
   const head = make("tr", {}, ...["Field", "Type", given ? "Given" : "", "Limits"].map((text) => make("th", { scope: "col" }, text)));
   return make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows));
+}
+
+// The types that the fields name, each once, with the types of their fields behind it.
+function within(schema, given, told = new Set()) {
+  return Object.values(schema.properties ?? {}).flatMap(named).flatMap((type) => {
+    if (!type.properties || told.has(type)) return [];
+    told.add(type);
+    return [make("h4", {}, type.title), fields(type, given), ...within(type, given, told)];
+  });
+}
+
+function named(schema) {
+  if (schema.$ref) return [resolve(schema)];
+  return [...(schema.anyOf ?? []), schema.items, schema.additionalProperties].filter((each) => each && typeof each === "object").flatMap(named);
 }
 
 function typeOf(schema) {
