@@ -137,12 +137,13 @@ class Limiter:
         if not self._answers and not self._try():
             return None
         arguments = [number for per_minute, burst in buckets.values() for number in (per_minute / 60_000, burst)]
+        # Every exception: what a store that lies makes of its client, and of these numbers, is not known beforehand.
         try:
             taken, remaining, wait_ms, burst = self._take(keys=[*buckets, LIMITED], args=arguments)
-        except (redis.RedisError, OSError, ValueError) as error:
+            return bool(taken), Level(int(burst), int(remaining), -(-int(wait_ms) // 1000))
+        except Exception as error:
             self._rest(error)
             return None
-        return bool(taken), Level(int(burst), int(remaining), -(-int(wait_ms) // 1000))
 
     def _try(self) -> bool:
         """Have the store tried once it may be, and tell whether it answers.
@@ -175,9 +176,9 @@ class Limiter:
         """The buckets that ran empty last, newest first; None when the store does not answer."""
         try:
             noted = self._store.zrevrange(LIMITED, 0, limit - 1, withscores=True)
-        except (redis.RedisError, OSError, ValueError):
+            return [_limited(bucket.decode("utf-8", "replace"), at_ms) for bucket, at_ms in noted]
+        except Exception:
             return None
-        return [_limited(bucket.decode("utf-8", "replace"), at_ms) for bucket, at_ms in noted]
 
     def _rest(self, error: Exception) -> None:
         with self._lock:

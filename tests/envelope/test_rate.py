@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack
+from socketserver import StreamRequestHandler, ThreadingTCPServer
 from threading import Event
 from typing import Any
 from uuid import uuid4
@@ -166,6 +167,45 @@ def test_a_store_that_answers_nonsense_limits_nothing(caller: Caller, limit: Lim
     store.set(f"compute:rate:principal:token/{Token.objects.get().pk}", "no hash", ex=60)
     with limit(PRINCIPAL_PER_MINUTE=100):
         assert caller.probe("peek").status_code == 200
+
+
+class Liar(StreamRequestHandler):
+    """A store that is there and answers every script with the server's ``lie``."""
+
+    def handle(self) -> None:
+        while head := self.rfile.readline():
+            words = [self.rfile.read(int(self.rfile.readline()[1:]) + 2).strip() for _ in range(int(head[1:]))]
+            self.wfile.write(self.server.lie if words[0] == b"EVALSHA" else b"+OK\r\n")  # type: ignore[attr-defined]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "lie",
+    [
+        b"*4\r\n:1\r\n,inf\r\n,nan\r\n:3\r\n",
+        b"*4\r\n*0\r\n*0\r\n*0\r\n*0\r\n",
+        b"*4\r\n:0\r\n_\r\n_\r\n_\r\n",
+        b":1\r\n",
+        b"$-1\r\n",
+        b"%1\r\n+a\r\n:1\r\n",
+        b"lies\r\n",
+    ],
+)
+def test_a_store_that_lies_limits_nothing(caller: Caller, lie: bytes) -> None:
+    with ThreadingTCPServer(("127.0.0.1", 0), Liar) as store, ThreadPoolExecutor(1) as pool:
+        store.daemon_threads = True
+        store.lie = lie  # type: ignore[attr-defined]
+        serving = pool.submit(store.serve_forever, 0.05)
+        url = f"redis://127.0.0.1:{store.server_address[1]}/0"
+        rate._limiter.cache_clear()
+        patient(rate._limiter(url))
+        with override_settings(COMPUTE={"RATE": {"STORE_URL": url, "PRINCIPAL_PER_MINUTE": 1}}):
+            answers = [caller.probe("peek") for _ in range(3)]
+        rate._limiter(url)._store.close()
+        store.shutdown()
+        serving.result()
+    assert [each.status_code for each in answers] == [200] * 3
+    assert "RateLimit-Limit" not in answers[0]
 
 
 @pytest.mark.parametrize("url", ["localhost:6379", "http://x", "redis://x:port/0", "redis://x:99999/0", "redis://[::1"])
