@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
 from typing import Any, Final, Protocol
 
-from better_compute.client import attempts, hints, shell, waiting
+from better_compute.client import attempts, hints, listing, shell, waiting
 from better_compute.client.errors import ApiError, BadAnswer, ConnectionLost
 from better_compute.client.options import Options
 from better_compute.client.progress import Progress
@@ -17,6 +18,14 @@ from better_compute.client.shell import Misused
 
 #: Refusals of the question itself: asked again it is as wrong, whatever else changes.
 WRONG: Final = frozenset({"INVALID_INPUT", "UNAUTHENTICATED"})
+
+#: Arguments of the client, and the options that give them.
+_OPTIONS: Final = {
+    "`identify`": "--key",
+    "idempotency_key": "--idempotency-key",
+    "request_id": "--request-id",
+}
+_AS_OPTION: Final = re.compile("|".join(_OPTIONS))
 
 
 class Installation(Protocol):
@@ -39,7 +48,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--idempotency-key", help="repeat a call under this key safely; a fresh one is used without it")
     parser.add_argument("--request-id", help="names the call in the server's logs")
     waiting.arguments(parser)
-    parser.add_argument("--list", action="store_true", help="list the methods, or those that begin with METHOD")
+    parser.add_argument(
+        "--list", action="store_true", help="list the methods that begin with METHOD, and what METHOD takes"
+    )
 
 
 def run(installation: Installation, given: argparse.Namespace, program: str) -> int:
@@ -51,17 +62,17 @@ def run(installation: Installation, given: argparse.Namespace, program: str) -> 
         No answer came, or none of an installation; such an ApiError has no code.
     """
     try:
-        return _list(installation, given) if given.list else _call(installation, given, program)
+        return _list(installation, given, program) if given.list else _call(installation, given, program)
     except Misused as error:
         return complain(str(error), shell.USAGE)
     except ApiError as error:
         if not error.code:
             raise
-        told = "\n".join([explained(error), *(f"  {each}" for each in _hints(installation, given, error))])
+        told = "\n".join([explained(error), *(f"  {each}" for each in _hints(installation, given, error, program))])
         return complain(told, shell.USAGE if error.code in WRONG else shell.REFUSED)
     except ValueError as error:
         # What a watch cannot tell apart, and what no header carries.
-        return complain(str(error).replace("`identify`", "--key"), shell.USAGE)
+        return complain(_AS_OPTION.sub(lambda name: _OPTIONS[name[0]], str(error)), shell.USAGE)
     except shell.Unwritten as error:
         return complain(str(error), shell.NO_ANSWER)
     except KeyboardInterrupt:
@@ -117,7 +128,8 @@ def _call(installation: Installation, given: argparse.Namespace, program: str) -
         raise
     if given.all:
         answer = _all(installation, given.method, input, asked, answer)
-    return show(answer, as_json=given.json)
+    code = show(answer, as_json=given.json)
+    return complain("It was a dry run: nothing of this was kept.", code) if given.dry_run else code
 
 
 def _all(installation: Installation, method: str, input: dict[str, Any], asked: Options, page: Any) -> Any:
@@ -133,19 +145,15 @@ def _all(installation: Installation, method: str, input: dict[str, Any], asked: 
     return {**page, "items": items}
 
 
-def _list(installation: Installation, given: argparse.Namespace) -> int:
-    found = shell.methods(installation.document())
-    rows = [
-        {"method": name, "kind": operation["x-compute"]["kind"], "summary": _summary(operation)}
-        for name, operation in sorted(found.items())
-        if name.startswith(given.method or "")
-    ]
-    return show(rows if given.json else {"methods": rows}, as_json=given.json)
-
-
-def _summary(operation: Mapping[str, Any]) -> str:
-    notice = operation["x-compute"].get("deprecated", "")
-    return f"{operation.get('summary', '')} {notice}".strip()
+def _list(installation: Installation, given: argparse.Namespace, program: str) -> int:
+    document = installation.document()
+    rows = listing.methods(document, given.method or "")
+    if not rows:
+        raise unknown(given.method, document, program)
+    input = listing.fields(document, given.method) if given.method in shell.methods(document) else None
+    if given.json:
+        return show([{**row, "input": input} if row["method"] == given.method else row for row in rows], as_json=True)
+    return show({"methods": rows, **({} if input is None else {"input": input})}, as_json=False)
 
 
 def show(answer: Any, *, as_json: bool) -> int:
@@ -160,7 +168,11 @@ def _known(installation: Installation) -> Any:
     return None
 
 
-def _hints(installation: Installation, given: argparse.Namespace, error: ApiError) -> Sequence[str]:
+def _hints(installation: Installation, given: argparse.Namespace, error: ApiError, program: str) -> Sequence[str]:
     if error.code != "INVALID_INPUT" or given.method is None:
         return []
-    return hints.of(given.input, error.problem.errors, lambda: shell.fields(_known(installation) or {}, given.method))
+    violations = error.problem.errors
+    found = hints.of(given.input, violations, lambda: shell.fields(_known(installation) or {}, given.method))
+    if any(hints.MISSING in each.detail for each in violations):
+        found.append(f"`{program} --list {given.method}` shows every field.")
+    return found

@@ -11,6 +11,7 @@ from better_compute.client.shell import fields, methods
 
 _BASH: Final = """\
 _better_compute() {
+  if [[ ${COMP_WORDS[COMP_CWORD-1]} == --token-file ]]; then compopt -o default; COMPREPLY=(); return; fi
   local IFS=$'\\n'
   COMPREPLY=($(better-compute --complete -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
   [[ ${COMPREPLY[0]} == *= ]] && compopt -o nospace
@@ -20,6 +21,7 @@ complete -F _better_compute better-compute
 _ZSH: Final = """\
 (( $+functions[compdef] )) || { autoload -Uz compinit && compinit -i }
 _better_compute() {
+  if [[ ${words[CURRENT-1]} == --token-file ]]; then _files; return; fi
   local -a found
   found=("${(@f)$(better-compute --complete -- "${(@Q)words[2,CURRENT-1]}" "${(Q)PREFIX}" 2>/dev/null)}")
   compadd -S '' -- ${(M)found:#*=}
@@ -29,6 +31,7 @@ compdef _better_compute better-compute
 """
 _FISH: Final = """\
 complete -c better-compute -f -a '(better-compute --complete -- (commandline -opc)[2..] (commandline -ct) 2>/dev/null)'
+complete -c better-compute -l token-file -r -F
 """
 #: What each shell evaluates to complete the program.
 SCRIPTS: Final = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}

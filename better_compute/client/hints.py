@@ -15,6 +15,8 @@ from better_compute.client.shell import printable
 #: What the server says of a value of another type, and of a member that there is not.
 _TYPED: Final = re.compile(r"Expected `(?P<wanted>[^`]+)`, got `(?P<got>[^`]+)`")
 _UNKNOWN: Final = re.compile(r"unknown field `")
+#: What it says of a member that is not given; of several it names the first.
+MISSING: Final = "missing required field"
 
 
 def of(pairs: Sequence[str], violations: Sequence[Violation], fields: Callable[[], Sequence[str]]) -> list[str]:

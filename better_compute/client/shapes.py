@@ -45,6 +45,12 @@ class Shape:
         schema = methods(document)[method]["responses"]["200"]["content"]["application/json"]["schema"]
         return cls(schema, document["components"]["schemas"])
 
+    @classmethod
+    def of_input(cls, document: Mapping[str, Any], method: str) -> Shape:
+        """What a hosted method takes."""
+        schema = methods(document)[method]["requestBody"]["content"]["application/json"]["schema"]
+        return cls(schema, document["components"]["schemas"])
+
     def alternatives(self) -> Iterator[Shape]:
         """The schemas of which one holds, references followed."""
         if "$ref" in self.schema:
@@ -60,6 +66,10 @@ class Shape:
         """Its JSON types; empty where it may be anything."""
         found = [_type(each.schema) for each in self.alternatives()]
         return [] if "" in found else list(dict.fromkeys(found))
+
+    def told(self) -> str:
+        """What it may be, in words."""
+        return " or ".join(dict.fromkeys(_told(each) for each in self.alternatives()))
 
     def names(self) -> list[str]:
         """The members that an object of this shape has by declaration."""
@@ -149,6 +159,17 @@ def _type(schema: Mapping[str, Any]) -> str:
     values = schema.get("enum", [schema["const"]] if "const" in schema else [])
     kinds = {next(iter(_TYPES[type(each)] - {"number"}), "number") for each in values}
     return kinds.pop() if len(kinds) == 1 else ""
+
+
+def _told(shape: Shape) -> str:
+    schema, kind = shape.schema, _type(shape.schema)
+    if "enum" in schema or "const" in schema:
+        return ", ".join(cell(each) for each in schema.get("enum", [schema.get("const")]))
+    if kind == "array":
+        return f"list of {shape.items().told()}"
+    if kind == "object" and shape.names():
+        return f"object of {', '.join(shape.names())}"
+    return {"string": "text", "": "anything"}.get(kind, kind)
 
 
 def _shows(kind: str, text: str) -> bool:

@@ -45,6 +45,8 @@ def arguments(pairs: Sequence[str]) -> dict[str, Any]:
         name, sign, text = pair.partition("=")
         if not sign or not name.strip(":"):
             raise Misused(f"{pair!r} is neither name=text nor name:=json.")
+        if _not_utf8(pair):
+            raise Misused(f"{printable(pair)!r} is no text: its bytes are not UTF-8.")
         value: Any = text
         if name.endswith(":"):
             name = name[:-1]
@@ -54,6 +56,11 @@ def arguments(pairs: Sequence[str]) -> dict[str, Any]:
                 raise Misused(f"What {name}:= is given is not JSON: {error}. Text is written {name}=...") from None
         _put(input, name.split("."), value, pair)
     return input
+
+
+def _not_utf8(text: str) -> bool:
+    """Whether an argument holds bytes that Python could only carry along, as halves of surrogate pairs."""
+    return any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _put(input: dict[str, Any], path: Sequence[str], value: Any, pair: str) -> None:

@@ -20,6 +20,8 @@ from better_compute.client.shell import Misused
 from better_compute.client.watch import Asker, Watch
 from better_compute.client.watching import Change, Watching
 
+#: Seconds between two looks while something changes, unless told otherwise.
+EVERY_S: Final = 2.0
 #: Longest wait between two looks, in seconds: somebody sits before it.
 AT_MOST_S: Final = 10.0
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -36,7 +38,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--progress", metavar="done/total", help="members of the answer that tell how much is done")
     parser.add_argument("--watch", action="store_true", help="go on showing what changes, until interrupted")
     parser.add_argument("--key", metavar="name[,name]", help="members that tell the items of a watched list apart")
-    parser.add_argument("--every", default="2s", metavar="2s", help="how often to look while something changes")
+    parser.add_argument("--every", metavar="2s", help="how often to look while something changes; 2s without it")
 
 
 def wanted(options: argparse.Namespace) -> bool:
@@ -44,6 +46,8 @@ def wanted(options: argparse.Namespace) -> bool:
     for option, needs in (("unless", "wait"), ("timeout", "wait"), ("progress", "wait"), ("key", "watch")):
         if getattr(options, option) and not getattr(options, needs):
             raise Misused(f"--{option} goes with --{needs}.")
+    if options.every is not None and not (options.wait or options.watch):
+        raise Misused("--every goes with --wait or --watch.")
     if options.wait and options.watch:
         raise Misused("--wait ends and --watch does not; give one of them.")
     return bool(options.wait or options.watch)
@@ -55,7 +59,7 @@ def run(
     """Wait or watch, and return the exit code; ``document`` is the OpenAPI document, which has the method."""
     if shell.is_mutation(document, given.method):
         raise Misused(f"{given.method} changes something; --wait and --watch are for what only looks.")
-    every = seconds("--every", given.every)
+    every = EVERY_S if given.every is None else seconds("--every", given.every)
     watching = Watching(every_s=every, at_most_s=max(every, AT_MOST_S))
     answer = Shape.of_answer(document, given.method)
     if given.watch:

@@ -137,6 +137,33 @@ class TestTheQuestion:
         assert code == 0
         assert [line.split()[0] for line in out.splitlines()][:2] == ["METHOD", "work.list"]
 
+    def test_the_list_of_one_method_shows_what_it_takes(self, run: Run) -> None:
+        code, out, _ = run("--list", "grants.create")
+        assert code == 0
+        listed, taken = out.split("\n\n")
+        assert listed.splitlines()[-1].startswith("grants.create  mutation  Give")
+        rows = [re.split(r"  +", line) for line in taken.splitlines()]
+        assert rows[:2] == [["input"], ["FIELD", "TYPE", "GIVEN"]]
+        assert ["tenantId", "text", "required"] in rows
+        assert ["effect", "forbid, permit", 'default "permit"'] in rows
+        assert ["resource", "object of type, id or null", "default null"] in rows
+        code, out, _ = run("--list", "plugins.acme.widgets.poke", "--json")
+        assert '"field": "widgetId"' in out
+
+    def test_a_list_of_nothing_names_what_comes_near(self, run: Run) -> None:
+        code, out, err = run("--list", "wrok")
+        assert (code, out) == (shell.USAGE, "")
+        assert err.startswith("No hosted module offers the method 'wrok'.")
+
+    def test_a_missing_field_tells_where_all_are_shown(self, run: Run) -> None:
+        code, _, err = run("plugins.acme.widgets.poke", "tenantId=t1")
+        assert code == shell.USAGE
+        assert re.search(r"  `.+ --list plugins.acme.widgets.poke` shows every field\.$", err)
+
+    def test_a_dry_run_says_that_it_was_one(self, run: Run) -> None:
+        told = run("plugins.acme.widgets.poke", "tenantId=t1", "widgetId=w1", "--dry-run")
+        assert told == (0, "poked  w1\n", "It was a dry run: nothing of this was kept.\n")
+
 
 class TestWaitingForWhatNeverComes:
     @pytest.mark.parametrize(

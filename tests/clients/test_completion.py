@@ -110,3 +110,8 @@ def test_tab_completes_methods_fields_and_options(terminal: Terminal) -> None:
     # Read back by the shell itself, which then says what stands in the line.
     said = terminal.type("\x01echo :\x05\r", until=":better-compute work.requeue kind=tenancy --dry-run\r\n")
     assert "kind= tenancy" not in said
+
+
+def test_tab_completes_the_path_of_a_token_file(terminal: Terminal, tmp_path: Path) -> None:
+    (tmp_path / "sesame-token").write_text("t")
+    terminal.type(f"better-compute --token-file {tmp_path}/ses\t", until="sesame-token ")

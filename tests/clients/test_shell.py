@@ -151,7 +151,10 @@ class TestUsage:
             (["a.b", "--url", "example.com"], "The installation's address is 'example.com'."),
             (["a.b", "--token-file", "/nowhere"], "The token file cannot be read"),
             (["a.b", "--url", "http://h:x"], "The address of an installation is not 'http://h:x'"),
-            (["a.b", "--request-id", "a b"], "request_id is 'a b'"),
+            (["a.b", "--request-id", "a b"], "--request-id is 'a b'"),
+            (["a.b", "--idempotency-key", ""], "--idempotency-key is ''"),
+            (["a.b", "--every", "3s"], "--every goes with --wait or --watch."),
+            (["a.b", "x=\udcff"], "'x=\N{REPLACEMENT CHARACTER}' is no text: its bytes are not UTF-8."),
         ],
     )
     def test_what_is_wrong_is_said(self, arguments: list[str], told: str, capsys: Any) -> None:
