@@ -118,6 +118,8 @@ def _call(installation: Installation, given: argparse.Namespace, program: str) -
         if given.method not in shell.methods(document):
             raise unknown(given.method, document, program)
         return waiting.run(installation, input, given, document=document, asked=asked)
+    if given.dry_run:
+        _refuse_trying_what_looks(installation.document(), given.method)
     try:
         answer = installation.call(given.method, input, options=asked)
     except ApiError as error:
@@ -130,6 +132,11 @@ def _call(installation: Installation, given: argparse.Namespace, program: str) -
         answer = _all(installation, given.method, input, asked, answer)
     code = show(answer, as_json=given.json)
     return complain("It was a dry run: nothing of this was kept.", code) if given.dry_run else code
+
+
+def _refuse_trying_what_looks(document: Mapping[str, Any], method: str) -> None:
+    if method in shell.methods(document) and not shell.is_mutation(document, method):
+        raise Misused(f"{method} only looks and keeps nothing; leave --dry-run out.")
 
 
 def _all(installation: Installation, method: str, input: dict[str, Any], asked: Options, page: Any) -> Any:

@@ -165,6 +165,15 @@ class TestTheQuestion:
         assert told == (0, "poked  w1\n", "It was a dry run: nothing of this was kept.\n")
 
 
+    def test_what_only_looks_is_not_tried(self, run: Run) -> None:
+        told = run("plugins.acme.widgets.count", "tenantId=t1", "--dry-run")
+        assert told == (
+            shell.USAGE,
+            "",
+            "plugins.acme.widgets.count only looks and keeps nothing; leave --dry-run out.\n",
+        )
+
+
 class TestWaitingForWhatNeverComes:
     @pytest.mark.parametrize(
         ("condition", "told"),
