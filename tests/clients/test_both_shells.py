@@ -164,7 +164,6 @@ class TestTheQuestion:
         told = run("plugins.acme.widgets.poke", "tenantId=t1", "widgetId=w1", "--dry-run")
         assert told == (0, "poked  w1\n", "It was a dry run: nothing of this was kept.\n")
 
-
     def test_what_only_looks_is_not_tried(self, run: Run) -> None:
         told = run("plugins.acme.widgets.count", "tenantId=t1", "--dry-run")
         assert told == (

@@ -77,6 +77,7 @@ class TestInABrowser:
         page.get_by_label("Input as JSON").fill('{"tenantId": "t1", "widgetId": "w1"}')
         page.get_by_role("button", name="Send").click()
         page.get_by_text("200 OK").wait_for()
+        page.get_by_text(", nothing was kept").wait_for()
         assert Widget.objects.count() == 0
         SHOTS.mkdir(exist_ok=True)
         page.screenshot(path=SHOTS / "reference.png", full_page=True)
@@ -84,6 +85,7 @@ class TestInABrowser:
         page.get_by_role("button", name="Send").click()
         page.get_by_text("200 OK").wait_for()
         page.locator("button.send:enabled").wait_for()
+        assert page.get_by_text(", nothing was kept").count() == 0
         assert page.get_by_label("Answer", exact=True).inner_text() == '{\n  "poked": "w1"\n}'
         assert Widget.objects.get().id == "w1"
         assert page.problems == []

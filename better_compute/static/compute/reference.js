@@ -198,7 +198,8 @@ async function call(url, body, keyed) {
   try {
     shown = JSON.stringify(JSON.parse(text), null, 2);
   } catch { /* shown as it came */ }
-  const line = `${response.status} ${response.statusText} in ${Math.round(performance.now() - began)} ms, request ${response.headers.get("X-Request-Id") ?? "-"}`;
+  const tried = response.headers.get("Dry-Run") ? ", nothing was kept" : "";
+  const line = `${response.status} ${response.statusText} in ${Math.round(performance.now() - began)} ms, request ${response.headers.get("X-Request-Id") ?? "-"}${tried}`;
   return [make("p", { class: response.ok ? "good" : "bad" }, line), make("pre", { tabindex: "0", "aria-label": "Answer" }, shown)];
 }
 
