@@ -19,7 +19,7 @@ from better_compute.contract.errors import ComputeError, ErrorCode
 from better_compute.contract.principals import BearerCredential, Principal
 from better_compute.engine.contexts import served_port
 from better_compute.envelope import tokens
-from better_compute.store import preamble
+from better_compute.store import preamble, transaction
 
 _log = logging.getLogger("better_compute.call")
 
@@ -68,7 +68,7 @@ class Bearer:
             acts_for=f"user/{user.pk}",
             ends_at=row.expires_at,
         )
-        noting = partial(preamble.touch_token, alias, row.id) if due else None
+        noting = partial(_touch, alias, row.id, limits.statement_timeout_ms) if due else None
         return Opened(opening.at, principal, opening.read, noting)
 
 
@@ -199,6 +199,12 @@ def note_use(noting: Callable[[], None]) -> None:
         noting()
     except Exception as error:
         _log.warning("The use of a token could not be noted: %s.", type(error).__name__)
+
+
+def _touch(alias: str, token_id: Any, statement_timeout_ms: int) -> None:
+    """Note it in a transaction of its own, since the caller waits for it: it waits for no lock for long."""
+    with transaction.transaction(using=alias, first=partial(preamble.bound, alias, statement_timeout_ms)):
+        preamble.touch_token(alias, token_id)
 
 
 def session_principal(user: Any) -> Principal:

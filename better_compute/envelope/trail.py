@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 
+from better_compute import conf
 from better_compute.contract.errors import ComputeError, ErrorCode
 from better_compute.envelope import problem
 from better_compute.envelope.act import Act
-from better_compute.store import audit, transaction
+from better_compute.store import audit, preamble, transaction
 
 _log = logging.getLogger("better_compute.call")
 
@@ -31,7 +33,8 @@ def of(act: Act, outcome: audit.Outcome, code: ErrorCode | None) -> audit.Record
 def keep_refusal(act: Act, refused: ComputeError) -> None:
     """Record a denied or failed act of a known caller; a query only when it was denied.
 
-    A commit that got no answer has failed only where it left no record of its own.
+    A commit that got no answer has failed only where it left no record of its own. The record waits no longer for a
+    lock than the call's own statements may: the caller waits for it.
     """
     if act.resource is None or act.principal is None:
         return
@@ -40,7 +43,10 @@ def keep_refusal(act: Act, refused: ComputeError) -> None:
         return
     try:
         record = of(act, "denied" if denied else "failed", refused.code)
-        with transaction.transaction():
+        settings = conf.current()
+        with transaction.transaction(
+            first=partial(preamble.bound, settings.database, settings.call.statement_timeout_ms)
+        ):
             if refused.reason != problem.OUTCOME_UNKNOWN or not audit.was_kept(record):
                 audit.insert(record)
     except Exception as error:

@@ -36,10 +36,15 @@ LEFT JOIN compute_tokens AS token ON token.digest = %s
 {{user_join}}
 """  # noqa: S608 - the names come from Django's model of the user
 
+# SKIP LOCKED: the call is over, and whoever holds the row is using the token too, or ending it.
 TOUCH = """
-UPDATE compute_tokens SET last_used_at = compute_now()
-WHERE id = %s AND (last_used_at IS NULL OR last_used_at < compute_now() - interval '1 minute')
+UPDATE compute_tokens SET last_used_at = compute_now() WHERE id IN (
+  SELECT id FROM compute_tokens
+  WHERE id = %s AND (last_used_at IS NULL OR last_used_at < compute_now() - interval '1 minute')
+  FOR NO KEY UPDATE SKIP LOCKED)
 """
+
+BOUND: Final = "SELECT set_config('statement_timeout', %s, true)"
 
 
 #: For a statement that is to read nothing else.
@@ -108,6 +113,11 @@ def open_call_with_token(
     if id is None:
         return Opening(at, read), None
     return Opening(at, read), TokenRow(id, tenant_id, last_used_at, user_id, expires_at, bool(live), row)
+
+
+def bound(alias: str, statement_timeout_ms: int) -> None:
+    """Begin a transaction beside a call, whose statements end after so long too."""
+    opening.fetch_first(alias, BOUND, [str(statement_timeout_ms)])
 
 
 def touch_token(alias: str, token_id: Any) -> None:

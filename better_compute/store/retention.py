@@ -12,13 +12,12 @@ from typing import Final, Literal
 
 from django.db import connections
 
-from better_compute.store import transaction
+from better_compute.store import preamble, transaction
 
 #: Longest that a statement of a step may run, in milliseconds: while the default partition becomes one of the times of
 #: its rows, nobody writes.
 STATEMENT_TIMEOUT_MS: Final = 30_000
 
-BOUND: Final = "SELECT set_config('statement_timeout', %s, true)"
 # Locks: see the function.
 STEP: Final = "SELECT did, partition FROM compute_retention_step(%s, %s * interval '1 millisecond')"
 
@@ -93,7 +92,7 @@ def step(relation: str, keep_ms: int | None) -> Step | None:
     """
     alias = transaction.require_open("A step of retention")
     with connections[alias].cursor() as cursor:
-        cursor.execute(BOUND, [str(STATEMENT_TIMEOUT_MS)])
+        cursor.execute(preamble.BOUND, [str(STATEMENT_TIMEOUT_MS)])
         cursor.execute(STEP, [relation, keep_ms])
         row = cursor.fetchone()
     return None if row is None else Step(*row)

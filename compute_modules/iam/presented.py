@@ -28,9 +28,15 @@ FROM compute_iam_tokens AS token LEFT JOIN compute_iam_principals AS owner ON ow
 WHERE token.digest = %s
 """
 
+#: Longest that noting a use may take: the caller waits for it, and the call is over.
+LONGEST_NOTE: Final = "2s"
+
+# SKIP LOCKED: the call is over, and whoever holds the row is using the token too, or ending it.
 _TOUCH: Final = """
-UPDATE compute_iam_tokens SET last_used_at = compute_now()
-WHERE id = %s AND (last_used_at IS NULL OR last_used_at < compute_now() - interval '1 minute')
+UPDATE compute_iam_tokens SET last_used_at = compute_now() WHERE id IN (
+  SELECT id FROM compute_iam_tokens
+  WHERE id = %s AND (last_used_at IS NULL OR last_used_at < compute_now() - interval '1 minute')
+  FOR NO KEY UPDATE SKIP LOCKED)
 """
 
 
@@ -83,7 +89,10 @@ class Presented:
     def note_use(self) -> None:
         """Note the use, at most once a minute."""
         if self._due is not None:
-            compute.context("iam").sql.query(_TOUCH, [self._due])
+            sql = compute.context("iam").sql
+            with sql.transaction():
+                sql.query("SELECT set_config('statement_timeout', %s, true)", [LONGEST_NOTE])
+                sql.query(_TOUCH, [self._due])
 
 
 def unauthenticated(message: str) -> ComputeError:

@@ -12,6 +12,7 @@ from django.test import Client
 
 from better_compute import ErrorCode, Principal, compute
 from better_compute.testing import advance_clock
+from tests.locks import locked
 from tests.modules.iam.conftest import OPERATOR, grant, may, refused, rows, service, told, who
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("world")]
@@ -106,6 +107,20 @@ class TestSecrets:
         advance_clock(timedelta(seconds=61))
         post(made.secret)
         assert last_used() > first
+
+    @pytest.mark.parametrize(
+        "lock", ["SELECT FROM compute_iam_tokens FOR UPDATE", "LOCK TABLE compute_iam_tokens IN SHARE MODE"]
+    )
+    def test_a_call_that_is_over_waits_for_no_lock_to_note_it(
+        self, post: Post, monkeypatch: pytest.MonkeyPatch, lock: str
+    ) -> None:
+        monkeypatch.setattr("compute_modules.iam.presented.LONGEST_NOTE", "200ms")
+        made = make()
+        with locked(lock):
+            assert post(made.secret).status_code == 200
+        assert compute.api.tokens.list(OPERATOR, {"tenantId": "own"}).items[0].last_used_at is None
+        post(made.secret)
+        assert compute.api.tokens.list(OPERATOR, {"tenantId": "own"}).items[0].last_used_at is not None
 
     def test_a_disabled_service_account_has_no_token_that_is_good(self, post: Post) -> None:
         made = make()
