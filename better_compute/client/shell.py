@@ -96,7 +96,8 @@ def as_table(answer: Any, width: int | None = None) -> str:
     rest = {name: value for name, value in answer.items() if name not in lists and value is not None}
     parts = [_lines(rest)] if rest else []
     for name in lists:
-        title = f"{cell(name)}\n" if len(lists) > 1 else ""
+        # Beside other members, "none" alone does not say of what.
+        title = f"{cell(name)}\n" if len(lists) > 1 or (rest and not answer[name]) else ""
         parts.append(title + _table(answer[name], width))
     return "\n\n".join(parts)
 

@@ -208,6 +208,7 @@ class TestOutput:
 
     def test_an_empty_list(self) -> None:
         assert shell.as_table({"items": []}) == "none"
+        assert shell.as_table({"ok": True, "findings": []}) == "ok  yes\n\nfindings\nnone"
 
 
 @db
