@@ -71,7 +71,7 @@ def test_the_fields_of_what_a_field_holds_are_shown(watched: Watched) -> None:
     page.goto(f"{watched.base}/api/compute/reference#grants.create")
     page.get_by_role("heading", name="ResourceRef", exact=True).wait_for()
     first = page.locator("h4:text-is('ResourceRef') + table tbody tr").first
-    assert first.locator("td").all_inner_texts()[:3] == ["type", "string", "required"]
+    assert first.locator("td").all_inner_texts() == ["type", "string", "required", "pattern ^[a-z][a-z0-9-]{0,63}$"]
     page.goto(f"{watched.base}/api/compute/reference#tokens.list")
     page.get_by_role("heading", name="Token", exact=True).wait_for()
     assert page.get_by_role("cell", name="hint", exact=True).count() == 1

@@ -93,7 +93,8 @@ def _method(offered: Surface, method: Method) -> Iterator[str]:
     answer = _annotation(offered, method.answer, lenient=True)
     members = "; ".join(_member(offered, each, lenient=False) for each in method.fields)
     optional = "" if any(each.required for each in method.fields) else " = {}"
-    deprecated = f" @deprecated {_doc(method.deprecated)}" if method.deprecated else ""
+    notice = _doc(method.deprecated.removeprefix("Deprecated "))
+    deprecated = f" @deprecated {notice}" if notice else ""
     yield f"  /** {_doc(method.summary or method.dotted)}{deprecated} */"
     yield f"  {_key(method.name)}(input: {{ {members} }}{optional}, options?: Options): Promise<{answer}> {{"
     mutation = json.dumps(method.mutation)

@@ -131,7 +131,8 @@ const number = (count, what) => `${count} ${what}${count === 1 ? "" : "s"}`;
 function limits(schema, byDefault) {
   if (byDefault) return "default" in schema ? `default ${JSON.stringify(schema.default)}` : "optional";
   const found = [schema, ...(schema.anyOf ?? [])].flatMap((each) => [
-    each.pattern && `pattern ${each.pattern}`,
+    // That no line break may follow goes for every pattern, and is no news to a reader.
+    each.pattern && `pattern ${each.pattern.replace(/\(\?!\\n\)$/, "")}`,
     each.minimum != null && `at least ${each.minimum}`,
     each.maximum != null && `at most ${each.maximum}`,
     each.minLength != null && `at least ${number(each.minLength, "character")}`,
