@@ -160,7 +160,7 @@ def _list(installation: Installation, given: argparse.Namespace, program: str) -
     input = listing.fields(document, given.method) if given.method in shell.methods(document) else None
     if given.json:
         return show([{**row, "input": input} if row["method"] == given.method else row for row in rows], as_json=True)
-    return show({"methods": rows, **({} if input is None else {"input": input})}, as_json=False)
+    return show({"methods": rows, **({} if input is None else {f"input of {given.method}": input})}, as_json=False)
 
 
 def show(answer: Any, *, as_json: bool) -> int:

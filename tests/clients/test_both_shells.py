@@ -143,7 +143,7 @@ class TestTheQuestion:
         listed, taken = out.split("\n\n")
         assert listed.splitlines()[-1].startswith("grants.create  mutation  Give")
         rows = [re.split(r"  +", line) for line in taken.splitlines()]
-        assert rows[:2] == [["input"], ["FIELD", "TYPE", "GIVEN"]]
+        assert rows[:2] == [["input of grants.create"], ["FIELD", "TYPE", "GIVEN"]]
         assert ["tenantId", "text", "required"] in rows
         assert ["effect", "forbid, permit", 'default "permit"'] in rows
         assert ["resource", "object of type, id or null", "default null"] in rows
