@@ -16,13 +16,21 @@ from django.db.transaction import Atomic
 from psycopg.pq import TransactionStatus
 
 
-def fetch_first(alias: str, statement: str, params: Sequence[Any]) -> Any:
-    """The one row that a statement answers; the transaction begins with it where it has not begun yet."""
+def fetch_first(alias: str, statement: str, params: Sequence[Any], *, within_ms: int = 0) -> Any:
+    """The one row that a statement answers; the transaction begins with it where it has not begun yet.
+
+    ``within_ms`` bounds it and all that follow: a limit that a statement sets itself counts only from the next one on.
+    Values that the server binds allow no second statement beside it, so there nothing is bounded.
+    """
     connection = connections[alias]
+    bound = ""
+    if within_ms and not getattr(connection.features, "uses_server_side_binding", False):
+        bound = f"SET LOCAL statement_timeout = {within_ms:d}; "
     with connection.cursor() as cursor, begun_with(connection) as begin:
-        cursor.execute(f"{begin}{statement}", params)
-        if begin:
-            cursor.nextset()
+        cursor.execute(f"{begin}{bound}{statement}", params)
+        for ahead in (begin, bound):
+            if ahead:
+                cursor.nextset()
         return cursor.fetchone()
 
 

@@ -17,6 +17,7 @@ from better_compute.store import mark, opening
 #: be frozen, and until then every table it touched is closed to migrations.
 IDLE_MS: Final = 60_000
 
+# The statement's own timeout goes ahead of it (``opening``); it stands here too for values that the server binds.
 # set_config(..., true) lasts until the transaction ends. A transaction may become read-only at any time.
 # The mark goes with the limits: at the end it tells that the transaction is still this one.
 LIMITS = (
@@ -98,7 +99,8 @@ class TokenRow:
 
 def open_call(alias: str, limits: Limits) -> Opening:
     """Set the limits of the transaction."""
-    row = opening.fetch_first(alias, OPEN.format(reading=limits.reading.sql), limits.parameters())
+    statement = OPEN.format(reading=limits.reading.sql)
+    row = opening.fetch_first(alias, statement, limits.parameters(), within_ms=limits.statement_timeout_ms)
     _, _, _, at, _, read = row
     return Opening(at, read)
 
@@ -108,7 +110,8 @@ def open_call_with_token(
 ) -> tuple[Opening, TokenRow | None]:
     """Set the limits, and return the token of this SHA-256 digest too, None when there is none."""
     statement = _with_token(alias, user, limits.reading.sql)
-    found = opening.fetch_first(alias, statement, [*limits.parameters(), digest])
+    parameters = [*limits.parameters(), digest]
+    found = opening.fetch_first(alias, statement, parameters, within_ms=limits.statement_timeout_ms)
     _, _, _, at, _, read, id, tenant_id, last_used_at, user_id, expires_at, live, *row = found
     if id is None:
         return Opening(at, read), None

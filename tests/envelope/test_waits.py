@@ -17,6 +17,16 @@ bounded = override_settings(COMPUTE={"CALL": {"STATEMENT_TIMEOUT_MS": 200}})
 
 
 @bounded
+def test_the_first_statement_waits_no_longer_than_the_others(caller: Caller) -> None:
+    assert caller.probe("peek").status_code == 200
+    before = count_rows()
+    with locked("LOCK TABLE compute_tokens IN ACCESS EXCLUSIVE MODE"):
+        assert caller.probe("peek").status_code == 503
+        assert caller.probe("write").status_code == 503
+    assert grown(before) == {}
+
+
+@bounded
 @pytest.mark.parametrize(("tenant_id", "status"), [("t1", 503), ("t2", 404)])
 def test_a_call_whose_record_cannot_be_written_is_answered(
     caller: Caller, caplog: pytest.LogCaptureFixture, tenant_id: str, status: int
