@@ -120,7 +120,7 @@ def _table(rows: Sequence[Mapping[str, Any]], width: int | None) -> str:
     columns = list(dict.fromkeys(name for row in rows for name in row))
     if not columns:
         return "\n".join("-" for _ in rows)
-    lines = [[cell(name).upper() for name in columns], *[[cell(row.get(name)) for name in columns] for row in rows]]
+    lines = [[cell(name) for name in columns], *[[cell(row.get(name)) for name in columns] for row in rows]]
     widths = [max(_width(line[index]) for line in lines) for index in range(len(columns))]
     if width is not None:
         most = _widest(widths, width - 2 * (len(columns) - 1))

@@ -135,7 +135,7 @@ class TestTheQuestion:
     def test_the_list_of_methods(self, run: Run) -> None:
         code, out, _ = run("--list", "work.")
         assert code == 0
-        assert [line.split()[0] for line in out.splitlines()][:2] == ["METHOD", "work.list"]
+        assert [line.split()[0] for line in out.splitlines()][:2] == ["method", "work.list"]
 
     def test_the_list_of_one_method_shows_what_it_takes(self, run: Run) -> None:
         code, out, _ = run("--list", "grants.create")
@@ -143,7 +143,7 @@ class TestTheQuestion:
         listed, taken = out.split("\n\n")
         assert listed.splitlines()[-1].startswith("grants.create  mutation  Give")
         rows = [re.split(r"  +", line) for line in taken.splitlines()]
-        assert rows[:2] == [["input of grants.create"], ["FIELD", "TYPE", "GIVEN"]]
+        assert rows[:2] == [["input of grants.create"], ["field", "type", "given"]]
         assert ["tenantId", "text", "required"] in rows
         assert ["effect", "forbid, permit", 'default "permit"'] in rows
         assert ["resource", "object of type, id or null", "default null"] in rows

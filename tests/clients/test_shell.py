@@ -55,7 +55,7 @@ class TestOverHttp:
         code, out, _ = run("work.list", "limit:=1")
         head, row = out.split("\n\n")[1].splitlines()
         assert code == 0
-        assert head.split()[:2] == ["KIND", "KEY"]
+        assert head.split()[:2] == ["kind", "key"]
         assert row.split()[:2] == ["acme.widgets", "t0"]
         assert out.startswith("nextCursor  ")
 
@@ -85,7 +85,7 @@ class TestOverHttp:
         code, out, _ = run("--list", "plugins.")
         assert code == 0
         assert [line.split()[0] for line in out.splitlines()] == [
-            "METHOD",
+            "method",
             "plugins.acme.widgets.count",
             "plugins.acme.widgets.poke",
         ]
@@ -202,9 +202,12 @@ class TestOutput:
         assert "\x1b" not in shell.as_json({"a": hostile})
         assert "\x1b" not in shell.as_table({"items": [{hostile: hostile}]})
 
+    def test_a_column_is_headed_as_the_options_name_it(self) -> None:
+        assert shell.as_table({"items": [{"disabledAt": None}]}) == "disabledAt\n-"
+
     def test_wide_characters_keep_the_columns(self) -> None:
         lines = shell.as_table({"items": [{"a": "日本", "b": 1}, {"a": "xy", "b": 2}]}).splitlines()
-        assert lines == ["A     B", "日本  1", "xy    2"]
+        assert lines == ["a     b", "日本  1", "xy    2"]
 
     def test_an_empty_list(self) -> None:
         assert shell.as_table({"items": []}) == "none"
