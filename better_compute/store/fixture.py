@@ -37,11 +37,13 @@ DECLARE
   each record;
   filled boolean;
 BEGIN
-  FOR each IN SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace
+  FOR each IN SELECT relname, relispartition FROM pg_class
+      WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace
       AND relname NOT IN ('django_migrations', 'compute_migrations')
   LOOP
     EXECUTE format('SELECT EXISTS (SELECT FROM %I)', each.relname) INTO filled;
-    IF filled THEN
+    -- An empty partition is kept too: it tells which ones there were.
+    IF filled OR each.relispartition THEN
       EXECUTE format('CREATE TABLE {BASELINE}.%1$I AS TABLE %1$I', each.relname);
     END IF;
   END LOOP;
@@ -51,9 +53,10 @@ END $$;
 # Touches only tables that differ: emptying those costs a few milliseconds, where TRUNCATE of all makes new files
 # for every table and index. A table whose file has grown beyond 1 MiB is truncated where no foreign key points at
 # it, since deleted rows would stay in the file and mislead the planner of later tests.
+# A partition that was made meanwhile, as by a worker's retention, goes: half of its work would be told as missing.
 # Locks: ROW EXCLUSIVE, with SHARE ROW EXCLUSIVE where a trigger is in the way and ACCESS EXCLUSIVE where it
-# truncates; in the order of names for the triggers, then of foreign keys, referencing tables first. lock_timeout
-# makes it fail whole where a table cannot be had.
+# truncates or drops; in the order of names for partitions and triggers, then of foreign keys, referencing tables
+# first. lock_timeout makes it fail whole where a table cannot be had.
 _RESTORE: Final = """
 DO $$
 DECLARE
@@ -65,6 +68,16 @@ DECLARE
   guarded name[] := '{{}}';
 BEGIN
   SET LOCAL lock_timeout = '10s';
+  IF given IS NULL THEN
+    FOR each IN SELECT c.relname AS name FROM pg_class c
+      WHERE c.relispartition AND c.relkind = 'r' AND c.relnamespace = current_schema()::regnamespace
+        AND pg_get_expr(c.relpartbound, c.oid) <> 'DEFAULT'
+        AND NOT EXISTS (SELECT FROM pg_class b WHERE b.relnamespace = baseline AND b.relname = c.relname)
+      ORDER BY name
+    LOOP
+      EXECUTE format('DROP TABLE %I', each.name);
+    END LOOP;
+  END IF;
   FOR each IN SELECT c.relname AS name, pg_relation_size(c.oid) > 1 << 20 AS grown,
       EXISTS (SELECT FROM pg_class b WHERE b.relnamespace = baseline AND b.relname = c.relname) AS kept
     FROM pg_class c WHERE c.relkind = 'r' AND c.relnamespace = current_schema()::regnamespace
@@ -141,7 +154,10 @@ def take_baseline(using: str | None = None) -> None:
 
 
 def restore_baseline(using: str | None = None) -> None:
-    """Put every table of the schema, but the ledgers, back to the rows kept, or to none, in one transaction."""
+    """Put every table of the schema, but the ledgers, back to the rows kept, or to none, in one transaction.
+
+    Partitions that were not there when the rows were kept are dropped.
+    """
     alias = using or conf.current().owner_database
     with transaction.atomic(using=alias), connections[alias].cursor() as cursor:
         cursor.execute(_restore(None))

@@ -62,6 +62,16 @@ def test_append_only_rows_are_gone_and_the_table_is_append_only_again(go_back: o
         run("TRUNCATE compute_outbox_default")
 
 
+def test_partitions_that_retention_made_are_gone_with_their_rows() -> None:
+    before = run("SELECT name FROM compute_partitions('compute_outbox')")
+    assert run("SELECT did FROM compute_retention_step('compute_outbox')") == [("MADE",)]
+    publish()
+    restore_baseline()
+    assert run("SELECT name FROM compute_partitions('compute_outbox')") == before
+    publish()
+    assert run("SELECT count(*) FROM compute_outbox") == [(1,)]
+
+
 @pytest.mark.parametrize("go_back", [restore_baseline, clear_store])
 def test_the_clock_is_right_again(go_back: object) -> None:
     assert callable(go_back)
