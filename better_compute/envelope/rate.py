@@ -34,7 +34,8 @@ _log = logging.getLogger("better_compute.call")
 
 #: Names of the buckets, of which ``<prefix><principal or tenant>:<id>`` is one.
 PREFIX: Final = "compute:rate:"
-#: Where buckets that ran empty are noted, with the time in milliseconds; the last thousand of a day.
+#: Where buckets that ran empty are noted, with the time in milliseconds and their parts, lest two be at the same; the
+#: last thousand of a day.
 LIMITED: Final = "compute:rate:limited"
 
 # One round trip and one clock, the store's own. The last key is that of the note; ARGV holds rate (tokens a
@@ -42,7 +43,8 @@ LIMITED: Final = "compute:rate:limited"
 # Answers: whether it was taken, and what is left, how long until one more, and the size of the scarcest bucket.
 _TAKE: Final = """
 local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local precise = time[1] * 1000 + time[2] / 1000
+local now = math.floor(precise)
 local levels, scarcest, taken = {}, 1, 1
 local noted = table.remove(KEYS)
 for i, key in ipairs(KEYS) do
@@ -55,7 +57,7 @@ for i, key in ipairs(KEYS) do
 end
 for i, key in ipairs(KEYS) do
   local rate, burst = tonumber(ARGV[2 * i - 1]), tonumber(ARGV[2 * i])
-  if taken == 0 and levels[i] < 1 then redis.call('ZADD', noted, now, key) end
+  if taken == 0 and levels[i] < 1 then redis.call('ZADD', noted, precise, key) end
   levels[i] = levels[i] - taken
   redis.call('HSET', key, 'level', tostring(levels[i]), 'at', now)
   redis.call('PEXPIRE', key, math.ceil(burst / rate) + 1000)
