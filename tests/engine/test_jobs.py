@@ -15,6 +15,7 @@ from better_compute.contract.errors import ComputeError, LeaseLost
 from better_compute.contract.module import ModuleSpec
 from better_compute.contract.outcomes import DONE, SYNC_AGAIN, Outcome
 from better_compute.contract.reconcilers import BatchReconciler, Periodic, Reconciler
+from better_compute.engine import backoff
 from better_compute.engine.contexts import WorkPort
 from better_compute.engine.jobs import Jobs
 from better_compute.store import leases, members
@@ -126,7 +127,10 @@ def test_sync_again_runs_once_a_tick() -> None:
     assert Steps.ran == ["a", "a", "a"]
 
 
-def test_a_failure_is_kept_and_retried_after_its_backoff() -> None:
+def test_a_failure_is_kept_and_retried_after_its_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Half a minute at least, which no stalled machine takes to look again.
+    monkeypatch.setattr(backoff, "BASE_MS", 60_000)
+
     def body(ctx: ReconcileContext, key: str) -> Outcome:
         raise ValueError("no luck")
 
@@ -135,7 +139,7 @@ def test_a_failure_is_kept_and_retried_after_its_backoff() -> None:
     assert Jobs()["t.steps"].tick() == 1
     assert rows("t.steps") == [("a", 1, "ValueError: no luck")]
     assert Jobs()["t.steps"].tick() == 0
-    advance_clock(timedelta(seconds=2))
+    advance_clock(timedelta(seconds=61))
     assert Jobs()["t.steps"].tick() == 1
     assert rows("t.steps") == [("a", 2, "ValueError: no luck")]
 
