@@ -170,12 +170,13 @@ def test_a_store_that_answers_nonsense_limits_nothing(caller: Caller, limit: Lim
 
 
 class Liar(StreamRequestHandler):
-    """A store that is there and answers every script with the server's ``lie``."""
+    """A store that is there, greets in RESP3, and answers every script with the server's ``lie``."""
 
     def handle(self) -> None:
         while head := self.rfile.readline():
             words = [self.rfile.read(int(self.rfile.readline()[1:]) + 2).strip() for _ in range(int(head[1:]))]
-            self.wfile.write(self.server.lie if words[0] == b"EVALSHA" else b"+OK\r\n")  # type: ignore[attr-defined]
+            answers = {b"HELLO": b"%1\r\n+proto\r\n:3\r\n", b"EVALSHA": self.server.lie}  # type: ignore[attr-defined]
+            self.wfile.write(answers.get(words[0], b"+OK\r\n"))
 
 
 @pytest.mark.django_db
@@ -186,7 +187,7 @@ class Liar(StreamRequestHandler):
         b"*4\r\n*0\r\n*0\r\n*0\r\n*0\r\n",
         b"*4\r\n:0\r\n_\r\n_\r\n_\r\n",
         b":1\r\n",
-        b"$-1\r\n",
+        b"_\r\n",
         b"%1\r\n+a\r\n:1\r\n",
         b"lies\r\n",
     ],
