@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import getpass
 import sys
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 from django.db import DatabaseError
@@ -20,9 +20,7 @@ from better_compute.contract.errors import ComputeError, ErrorCode
 from better_compute.contract.principals import Principal
 from better_compute.engine import pausing
 from better_compute.envelope import act, call, openapi, problem
-
-#: SQLSTATEs of a table, a column or a function that is not there: a module's migrations wait.
-NOT_MIGRATED: Final = frozenset({"42P01", "42703", "42883"})
+from better_compute.store.failures import NOT_MIGRATED
 
 
 def _scope(parser: argparse.ArgumentParser) -> None:

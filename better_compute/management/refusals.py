@@ -13,7 +13,7 @@ from django.db import DatabaseError, InterfaceError
 
 from better_compute.contract.errors import ComputeError
 from better_compute.devtools import running
-from better_compute.store.failures import describe_failure
+from better_compute.store.failures import NOT_MIGRATED, describe_failure
 
 #: Exit code of a command that could not begin, as argparse has it.
 REFUSED: Final = 2
@@ -23,9 +23,7 @@ _CONNECT: Final = "Start PostgreSQL, or correct DATABASES in the settings."
 _CONFIGURE: Final = "Correct the settings; a variable of the environment that they read may be empty."
 #: SQLSTATE, or its class, of what an operator can mend; any other error of the database is a defect.
 _MENDS: Final = {
-    "42P01": _MIGRATE,
-    "42703": _MIGRATE,
-    "42883": _MIGRATE,
+    **dict.fromkeys(NOT_MIGRATED, _MIGRATE),
     "42501": "Run it as a role that may, or let `manage.py compute_migrate` grant the app role what it needs.",
     "25006": "Run it against the primary.",
     "08": _CONNECT,

@@ -21,6 +21,9 @@ READ: Final = 4_096
 #: SQLSTATE classes and codes whose message names objects of the schema or roles and holds no value of a row.
 _TELLING: Final = ("22012", "23", "25", "2B", "3F", "40", "42", "53", "55", "57")
 
+#: SQLSTATEs of a table, a column or a function that is not there: migrations wait.
+NOT_MIGRATED: Final = frozenset({"42P01", "42703", "42883"})
+
 #: A value as it may follow a name: in quotes, of a string or of bytes, or up to the next space.
 _VALUE: Final = r"""(?:b?'(?:[^'\\]|\\.)*'?|b?"(?:[^"\\]|\\.)*"?|\S+)"""
 
