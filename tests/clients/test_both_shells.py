@@ -335,6 +335,12 @@ class TestAProcessOfItsOwn:
             assert ran.returncode == shell.NO_ANSWER
             assert re.fullmatch(r"The answer cannot be written: .+\.\n", ran.stderr), ran.stderr
 
+    def test_who_closed_standard_error_has_the_exit_code(self, process_env: dict[str, str], running: Running) -> None:
+        environment = {**process_env, "PYTHONPATH": str(ROOT), cli.URL: running.url, cli.TOKEN: running.token}
+        line = f"{sys.executable} -m better_compute.client.cli no.such 2>&-"
+        ran = subprocess.run(["sh", "-c", line], env=environment, capture_output=True, text=True, check=False)
+        assert (ran.returncode, ran.stdout, ran.stderr) == (shell.USAGE, "", "")
+
 
 class TestTables:
     ROWS = ({"kind": "acme.widgets", "error": "x" * 100, "shard": -1}, {"kind": "b", "error": None, "shard": 12})
